@@ -1,0 +1,1 @@
+"""holdfast: tools for LLM coding agents, held inside one scope."""

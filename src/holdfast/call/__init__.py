@@ -1,0 +1,1 @@
+"""The corridor: one call from door to door. Read run.py first."""

@@ -1,0 +1,1 @@
+"""The machine: the only room that touches disk, processes and the clock."""

@@ -1,0 +1,162 @@
+"""The walk of one call: `run_call` is the table of ARCHITECTURE.md as one function. Read this first."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import anyio
+
+from holdfast.call.hooks import AskCallback, Gate, PostToolCall, PreToolCall, after_call
+from holdfast.errors import PolicyDenied, ToolError, ToolNotFound
+from holdfast.messages import PartsResult, ToolCall, ToolMessage, ToolResult
+from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
+from holdfast.tool.definition import Tool, unexpected
+from holdfast.tool.depends import Lifetime
+from holdfast.tool.providers import Form, definitions
+from holdfast.tool.render import render
+
+
+async def run_call(
+    session: Session, call: ToolCall, progress: Callable[[Progress], None] | None = None
+) -> ToolMessage:
+    """One call from door to door. Never raises, except to be cancelled."""
+    message = await _caught(session, call, _walk(session, call, progress))
+    if session.after:
+        tool = session.tools.get(call.name)
+        message = await _caught(session, call, after_call(session.after, call, tool, message))
+    return message
+
+
+async def _walk(session: Session, call: ToolCall, progress: Callable[[Progress], None] | None) -> ToolMessage:
+    tool = session.find(call.name)
+    arguments = tool.arguments.parse(call.arguments)
+    if session.gate.hooks:
+        await session.gate.pass_through(call, tool, arguments)
+    ctx = session.context(progress)
+    value = await tool.run(arguments, ctx)
+    result = render(value, tool.name)
+    content, ref = await session.fit(result, tool)
+    session.finished = session.finished or tool.traits.ends
+    return ToolMessage(call.id, tool.name, content, output_ref=ref, done=tool.traits.ends)
+
+
+async def _caught(session: Session, call: ToolCall, step: Awaitable[ToolMessage]) -> ToolMessage:
+    """The only two catchers: a failure that is an answer, and one that nobody meant."""
+    try:
+        return await step
+    except ToolError as error:
+        return refusal(call, error)
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 - a tool may raise anything; the session goes on
+        return refusal(call, unexpected(call.name, fault, session.logger))
+
+
+def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
+    if isinstance(error, PolicyDenied):
+        content = f"Permission denied: {error.message}"
+    else:
+        content = f"Error executing tool: {error.code}: {error.message}"
+    return ToolMessage(call.id, call.name, content, is_error=True, error=error)
+
+
+def content_of(result: ToolResult) -> Any:
+    return result.parts if isinstance(result, PartsResult) else result.text
+
+
+class Session:
+    """The tools of one conversation and what they remember: dependencies, rules, cached outputs."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        *,
+        overrides: Mapping[str, Factory] | None = None,
+        before: Iterable[PreToolCall] = (),
+        after: Iterable[PostToolCall] = (),
+        ask: AskCallback | None = None,
+        logger: logging.Logger | None = None,
+        now: Callable[[], datetime] | None = None,
+        id: str | None = None,
+    ) -> None:
+        self.id = id or uuid.uuid4().hex
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in self.tools:
+                raise ValueError(f"two tools are named `{tool.name}`")
+            self.tools[tool.name] = tool
+        self.gate = Gate(tuple(before), ask)
+        self.after = tuple(after)
+        self.logger = logger or LOGGER
+        self.finished = False
+        self._overrides = dict(overrides or {})
+        self._lifetime = Lifetime()
+        self._now = now
+        self._numbers = itertools.count(1)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | bytes = "{}",
+        *,
+        id: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> ToolMessage:
+        """Calls a tool by name, with an object or its JSON text."""
+        return await run_call(self, ToolCall(id or f"call_{next(self._numbers)}", name, arguments), progress)
+
+    async def call_all(self, calls: Iterable[ToolCall]) -> list[ToolMessage]:
+        """Runs the calls of one turn side by side; the answers come in the order of the calls."""
+        calls = list(calls)
+        answers: dict[int, ToolMessage] = {}
+
+        async def one(place: int, call: ToolCall) -> None:
+            answers[place] = await run_call(self, call)
+
+        async with anyio.create_task_group() as group:
+            for place, call in enumerate(calls):
+                group.start_soon(one, place, call)
+        return [answers[place] for place in range(len(calls))]
+
+    def definitions(self, form: Form = "mcp") -> list[dict[str, Any]]:
+        """The tool list as a provider's API takes it."""
+        return definitions(self.tools.values(), form)
+
+    def find(self, name: str) -> Tool:
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolNotFound(f"no tool named `{name[:80]}`; {self._near(name)}")
+        return tool
+
+    def _near(self, name: str) -> str:
+        folded = {known.casefold(): known for known in self.tools}
+        near = difflib.get_close_matches(name[:80].casefold(), list(folded), 3, 0.5)
+        if near:
+            return "did you mean " + " or ".join(f"`{folded[one]}`" for one in near) + "?"
+        return f"there are {', '.join(self.tools)}"
+
+    def context(self, progress: Callable[[Progress], None] | None = None) -> ToolContext:
+        return ToolContext(
+            overrides=self._overrides,
+            logger=self.logger,
+            now=self._now,
+            progress=progress,
+            session=self._lifetime,
+        )
+
+    async def fit(self, result: ToolResult, tool: Tool) -> tuple[Any, Any]:
+        return content_of(result), None
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends everything the session holds: dependencies, shells, descriptors."""
+        await self._lifetime.close()

@@ -42,8 +42,20 @@ Part: TypeAlias = TextPart | ImagePart | DocumentPart
 
 
 @dataclass(frozen=True, slots=True)
+class OutputRef:
+    """Where the whole of an output is kept when the message shows a part of it."""
+
+    id: str
+    byte_size: int
+    line_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TextResult:
+    """`output_ref` is set by a tool that has put the whole of its output into the cache while it ran."""
+
     text: str
+    output_ref: OutputRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +72,6 @@ class PartsResult:
 
 
 ToolResult: TypeAlias = TextResult | JsonResult | PartsResult
-
-
-@dataclass(frozen=True, slots=True)
-class OutputRef:
-    """Where the whole of an output is kept when the message shows a part of it."""
-
-    id: str
-    byte_size: int
-    line_count: int
 
 
 @dataclass(frozen=True, slots=True)

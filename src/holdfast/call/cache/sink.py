@@ -1,0 +1,167 @@
+"""A streaming way into the cache: a command writes while it runs, in bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from holdfast.call.cache.lines import BLOCK, CAP, Card, LineCount, decode
+from holdfast.call.cache.store import Store, Writer
+from holdfast.call.cache.view import NO_STORE, Kept, head_tail_view, show_size
+from holdfast.errors import ToolError
+from holdfast.messages import OutputRef
+
+ROOM = CAP - 4 * 1024
+"""Bytes of the view: a tool has 4 KiB of the cap for its own words around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A finished stream: head and tail as text, with the marker between when something is left out."""
+
+    text: str
+    ref: OutputRef | None
+    size: int
+    lines: int
+
+
+class Sink:
+    """Takes bytes until `finish`. Never fails: what a store can't keep is said in the view."""
+
+    def __init__(self, store: Store | None, session: str, *, room: int, limit: int) -> None:
+        self._store = store
+        self._session = session
+        self._room = room
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._size = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._pending = bytearray()
+        self._count = LineCount()  # of all that has left _pending
+        self._writer: Writer | None = None
+        self._card: Card | None = None  # of what was kept, once the limit is reached
+        self._lost: str | None = None if store else NO_STORE
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
+    def write(self, data: bytes) -> None:
+        """Take bytes, from any thread. May wait for the disk or the network; on the loop use `feed`."""
+        with self._lock:
+            self._take(data)
+            if len(self._pending) >= BLOCK:
+                self._flush()
+
+    async def feed(self, data: bytes) -> None:
+        """`write` for the event loop: goes to a thread only when a block is full."""
+        if len(self._pending) + len(data) >= BLOCK or not self._lock.acquire(blocking=False):
+            await to_thread.run_sync(self.write, data)
+            return
+        try:
+            self._take(data)
+        finally:
+            self._lock.release()
+
+    def read(self, start: int, size: int) -> bytes:
+        """What was written from byte `start` on, while it runs; short or empty where it was not kept."""
+        with self._lock:
+            flushed = self._count.size
+            if start >= flushed:
+                return bytes(self._pending[start - flushed : start - flushed + size])
+            kept = self._card.text_size if self._card else flushed
+            if self._writer is not None and start < kept:
+                return self._read_back(self._writer, start, min(size, kept - start))
+            return self._read_memory(start, size)
+
+    async def finish(self) -> Streamed:
+        """End the stream: what to show, and where the whole is. Nothing is stored when all of it fits."""
+        if self._size <= self._room:
+            self._count.add(self._pending)
+            return Streamed(decode(self._head), None, self._size, self._count.lines)
+        kept = await to_thread.run_sync(self._commit)
+        view = head_tail_view(self._head, self._tail, self._room, count=self._count, kept=kept)
+        return Streamed(view, kept.ref, self._size, self._count.lines)
+
+    def abandon(self) -> None:
+        """Give the stream up and leave nothing in the store. Does nothing after `finish`."""
+        with self._lock:
+            self._drop_writer()
+
+    def _take(self, data: bytes) -> None:
+        self._size += len(data)
+        if len(self._head) < self._room:
+            self._head += data[: self._room - len(self._head)]
+        self._tail += data[-self._room :]
+        if len(self._tail) > 2 * self._room:
+            del self._tail[: -self._room]
+        self._pending += data
+
+    def _flush(self) -> None:
+        data, self._pending = self._pending, bytearray()
+        keep = self._limit - self._count.size
+        if self._lost is None and len(data) > keep:
+            self._send(data[:keep])
+            self._count.add(data[:keep])
+            self._card = self._count.card()
+            self._lost = self._lost or f"only the first {show_size(self._limit)} are kept"
+            data = data[keep:]
+        elif self._lost is None:
+            self._send(data)
+        self._count.add(data)
+
+    def _send(self, data: bytearray) -> None:
+        try:
+            if self._writer is None and self._store is not None:
+                self._writer = self._store.writer(self._session)
+            if self._writer is not None:
+                self._writer.write(data)
+        except (ToolError, OSError) as fault:
+            self._lose(fault)
+
+    def _lose(self, fault: ToolError | OSError) -> None:
+        self._lost = reason(fault)
+        self._drop_writer()
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+            self._writer = None
+
+    def _commit(self) -> Kept:
+        with self._lock:
+            self._flush()
+            if self._writer is None:
+                return Kept(None, self._lost)
+            card = self._card or self._count.card()
+            try:
+                ref = OutputRef(self._writer.commit(card.pack()), card.text_size, card.lines)
+            except (ToolError, OSError) as fault:
+                self._lose(fault)
+                return Kept(None, self._lost)
+            self._writer = None
+            return Kept(ref, self._lost)
+
+    def _read_back(self, writer: Writer, start: int, size: int) -> bytes:
+        try:
+            return writer.read(start, size)
+        except (ToolError, OSError) as fault:
+            self._lose(fault)
+            return self._read_memory(start, size)
+
+    def _read_memory(self, start: int, size: int) -> bytes:
+        if start < len(self._head):
+            return bytes(self._head[start : start + size])
+        begin = self._size - len(self._tail)
+        return bytes(self._tail[start - begin : start - begin + size]) if start >= begin else b""
+
+
+def reason(fault: ToolError | OSError) -> str:
+    """Why a store failed, in few words and without a path."""
+    if isinstance(fault, ToolError):
+        return fault.message
+    return f"the output cache failed: {fault.strerror or type(fault).__name__}"

@@ -1,0 +1,87 @@
+"""What a store of outputs is: bytes under random ids, each a session's own, each with a card of the cache's.
+
+A store knows nothing of views or words. Its methods block and are called from worker threads. They fail with
+`ToolError` or `OSError` and nothing else: `NotFound` for a ref, anything else for the store itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Stored(Protocol):
+    """One output that was found: its size in bytes and the card it was committed with."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def card(self) -> bytes: ...
+
+
+class Writer(Protocol):
+    """An output on its way in. Nobody can find it before `commit`."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def read(self, start: int, size: int) -> bytes:
+        """What was written so far, while it is being written."""
+        ...
+
+    def commit(self, card: bytes) -> str:
+        """Make it findable in its session; gives its ref id."""
+        ...
+
+    def abandon(self) -> None:
+        """Leave nothing behind. Never fails, and does nothing after `commit`."""
+        ...
+
+
+class Found(Protocol):
+    """What a search gave: rows of (line number from 1, is a match, text, column of the match in bytes)."""
+
+    @property
+    def rows(self) -> Sequence[tuple[int, bool, bytes, int]]: ...
+    @property
+    def matches(self) -> int: ...
+    @property
+    def timed_out(self) -> bool: ...
+
+
+class Search(Protocol):
+    def run(self) -> Found:
+        """Search, in this thread; fails with `InvalidRegex` in the engine's own words."""
+        ...
+
+    def stop(self) -> None:
+        """End a search that runs in another thread. Harmless before and after."""
+        ...
+
+
+class Store(Protocol):
+    def writer(self, session: str) -> Writer: ...
+
+    def find(self, session: str, ref_id: str) -> Stored:
+        """The session's output of that id; `NotFound` says whether it is unknown or expired."""
+        ...
+
+    def read(self, stored: Stored, start: int, size: int) -> bytes: ...
+
+    def search(
+        self,
+        stored: Stored,
+        pattern: str,
+        *,
+        size: int,
+        longest_line: int,
+        regex: bool,
+        before: int,
+        after: int,
+        max_matches: int,
+    ) -> Search:
+        """A search of the first `size` bytes, line by line; nothing happens before `run`."""
+        ...
+
+    def close(self) -> None: ...

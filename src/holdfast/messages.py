@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -93,6 +94,25 @@ class ToolMessage:
             return self.content
         return "\n".join(_as_text(part) for part in self.content)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The whole message as JSON can carry it."""
+        content = self.content if isinstance(self.content, str) else [_as_dict(part) for part in self.content]
+        ref, error = self.output_ref, self.error
+        return {
+            "tool_call_id": self.tool_call_id,
+            "name": self.name,
+            "content": content,
+            "is_error": self.is_error,
+            "output_ref": ref and {"id": ref.id, "byte_size": ref.byte_size, "line_count": ref.line_count},
+            "error": error
+            and {
+                "code": error.code,
+                "message": error.message,
+                "retriable": error.retriable,
+                "details": error.details,
+            },
+        }
+
 
 def _as_text(part: Part) -> str:
     match part:
@@ -102,3 +122,18 @@ def _as_text(part: Part) -> str:
             return f"[image {part.media_type}, {len(part.data)} bytes]"
         case DocumentPart():
             return f"[document {part.media_type}, {len(part.data)} bytes]"
+
+
+def _as_dict(part: Part) -> dict[str, Any]:
+    match part:
+        case TextPart(text):
+            return {"type": "text", "text": text}
+        case ImagePart():
+            return {"type": "image", "media_type": part.media_type, "data": b64encode(part.data).decode()}
+        case DocumentPart():
+            return {
+                "type": "document",
+                "media_type": part.media_type,
+                "name": part.name,
+                "data": b64encode(part.data).decode(),
+            }

@@ -1,0 +1,5 @@
+"""`python -m holdfast`."""
+
+from holdfast.edges.cli import main
+
+main()

@@ -1,0 +1,14 @@
+"""The dependencies of the built-in tools, by name. A tool of your own may use the same ones."""
+
+from __future__ import annotations
+
+from holdfast.errors import Internal
+from holdfast.host.fs import ScopedFs
+from holdfast.tool.depends import DependencyKey
+
+
+def _no_scope() -> ScopedFs:
+    raise Internal("this tool needs a scope: run it in open_session(Scope.workspace(...)) or builtin_tools(fs)")
+
+
+FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")

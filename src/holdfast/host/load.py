@@ -1,0 +1,36 @@
+"""Loads a person's own Python: a module on the path, or a file by its name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from holdfast.errors import InvalidArgument
+
+
+def load_module(spec: str) -> ModuleType:
+    """`package.module` or `path/to/file.py`. The code runs: name only what you trust."""
+    if spec.endswith(".py"):
+        return _load_file(Path(spec))
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(spec)
+    except ModuleNotFoundError as missing:
+        raise InvalidArgument(f"no module named {missing.name!r} ({spec!r}); a file needs its .py") from None
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InvalidArgument(f"no file {str(path)!r}")
+    name = f"holdfast_user_{path.stem}"
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise InvalidArgument(f"{str(path)!r} can't be loaded as Python")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module

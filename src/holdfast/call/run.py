@@ -12,9 +12,10 @@ from typing import Any
 
 import anyio
 
+from holdfast.call.cache import OutputCache
 from holdfast.call.hooks import AskCallback, Gate, PostToolCall, PreToolCall, after_call
 from holdfast.errors import PolicyDenied, ToolError, ToolNotFound
-from holdfast.messages import PartsResult, ToolCall, ToolMessage, ToolResult
+from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
 from holdfast.tool.definition import Tool, unexpected
 from holdfast.tool.depends import Lifetime
@@ -41,7 +42,7 @@ async def _walk(session: Session, call: ToolCall, progress: Callable[[Progress],
     ctx = session.context(progress)
     value = await tool.run(arguments, ctx)
     result = render(value, tool.name)
-    content, ref = await session.fit(result, tool)
+    content, ref = await session.cache.fit(result, output=tool.traits.output)
     session.finished = session.finished or tool.traits.ends
     return ToolMessage(call.id, tool.name, content, output_ref=ref, done=tool.traits.ends)
 
@@ -64,10 +65,6 @@ def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
     return ToolMessage(call.id, call.name, content, is_error=True, error=error)
 
 
-def content_of(result: ToolResult) -> Any:
-    return result.parts if isinstance(result, PartsResult) else result.text
-
-
 class Session:
     """The tools of one conversation and what they remember: dependencies, rules, cached outputs."""
 
@@ -79,6 +76,7 @@ class Session:
         before: Iterable[PreToolCall] = (),
         after: Iterable[PostToolCall] = (),
         ask: AskCallback | None = None,
+        cache: OutputCache | None = None,
         logger: logging.Logger | None = None,
         now: Callable[[], datetime] | None = None,
         id: str | None = None,
@@ -91,6 +89,7 @@ class Session:
             self.tools[tool.name] = tool
         self.gate = Gate(tuple(before), ask)
         self.after = tuple(after)
+        self.cache = cache or OutputCache(session=self.id)
         self.logger = logger or LOGGER
         self.finished = False
         self._overrides = dict(overrides or {})
@@ -147,9 +146,6 @@ class Session:
             progress=progress,
             session=self._lifetime,
         )
-
-    async def fit(self, result: ToolResult, tool: Tool) -> tuple[Any, Any]:
-        return content_of(result), None
 
     async def __aenter__(self) -> Session:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -30,8 +30,8 @@ from holdfast.messages import (
     ToolMessage,
     ToolResult,
 )
+from holdfast.tool.definition import Output
 
-Output: TypeAlias = Literal["cached", "bounded", "head-tail"]
 Content: TypeAlias = str | tuple[Part, ...]
 
 CLIP = 2000

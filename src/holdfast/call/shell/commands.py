@@ -1,0 +1,172 @@
+"""One command against one pattern, and whether the words that the pattern left open are harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.call.globs import BadPattern, WordGlob, folded, word_glob
+from holdfast.call.shell.options import Program, problem_with
+from holdfast.call.shell.programs import (
+    BEFORE_SUBCOMMAND,
+    INTERPRETERS,
+    PROGRAMS,
+    SHELL_STATE,
+    WRAPPERS,
+)
+from holdfast.call.shell.recogniser import Argv
+
+MOST_WORDS = 40
+_OPERATORS = frozenset({"|", "||", "&&", ";", "&", ">", "<", ">>", "|&"})
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """Word by word; `open_end` is the final `*`, for any further words, also none."""
+
+    words: tuple[WordGlob, ...]
+    loose_words: tuple[WordGlob, ...]  # the same without case, for rules that ask or deny
+    open_end: bool
+
+    def allows(self, argv: Argv) -> bool:
+        """Narrowly: the name as written, and no wildcard stands for the dash of an option."""
+        return self._long_enough(argv) and all(map(_strictly, self.words, argv))
+
+    def catches(self, words: Sequence[str | None], start: int = 0) -> bool:
+        """Widely: wherever the program lies and however its name is cased. None is a word nobody knows."""
+        words = words[start : start + len(self.words) + 1]
+        return self._long_enough(words) and all(map(_loosely, self.loose_words, words, range(len(words))))
+
+    def spelled_out(self) -> Collection[int]:
+        """Positions, counted after the program's name, that the rule itself wrote down."""
+        return {at - 1 for at, word in enumerate(self.words) if at and word.spelled_out}
+
+    def _long_enough(self, words: Sequence[str | None]) -> bool:
+        return len(words) >= len(self.words) if self.open_end else len(words) == len(self.words)
+
+
+def _strictly(glob: WordGlob, word: str) -> bool:
+    if not glob.spelled_out and (word.startswith("-") or "/" in word):
+        return False
+    return glob.matches(word)
+
+
+def _loosely(glob: WordGlob, word: str | None, at: int) -> bool:
+    if word is None:
+        return glob.text == "*"
+    if at == 0 and "/" not in glob.text:
+        word = word.rpartition("/")[2]
+    return glob.matches(folded(word))
+
+
+@lru_cache(maxsize=4096)
+def command_pattern(text: str) -> CommandPattern:
+    words = text.split()
+    if odd := [word for word in words if word in _OPERATORS]:
+        raise BadPattern(f"`{odd[0]}` in {text!r}: a pattern is for one command; write a rule for each")
+    if words and words[-1].endswith(":*"):
+        raise BadPattern(f"{text!r}: write `{words[-1][:-2]} *` for any further words")
+    if len(words) > MOST_WORDS:
+        raise BadPattern(f"a pattern of {len(words)} words; at most {MOST_WORDS}")
+    open_end = words[-1:] == ["*"]
+    words = words[:-1] if open_end else words
+    return CommandPattern(
+        tuple(word_glob(word) for word in words), tuple(word_glob(folded(word)) for word in words), open_end
+    )
+
+
+# A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.
+_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where words may point. Without roots every absolute path counts as outside."""
+
+    roots: tuple[str, ...] = ()
+
+    def outside(self, word: str) -> bool:
+        if _ELSEWHERE.search(word) is None:
+            return False
+        return word != "/dev/null" and not self._below_a_root(word)
+
+    def _below_a_root(self, word: str) -> bool:
+        if ".." in word.split("/"):
+            return False
+        return any(word == root or word.startswith(root.rstrip("/") + "/") for root in self.roots if root)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The programs that are known: the ready-made ones and what the config adds."""
+
+    extra: Mapping[str, Program]
+
+    def find(self, argv: Argv) -> tuple[str, Program] | None:
+        """The table for the longest leading words that have one."""
+        for length in (3, 2, 1):
+            name = " ".join(argv[:length])
+            program = self.extra.get(name) or PROGRAMS.get(name)
+            if program is not None and len(argv) >= length:
+                return name, program
+        return None
+
+    def has_subcommands(self, program: str) -> bool:
+        return program in _WITH_SUBCOMMANDS or any(name.startswith(program + " ") for name in self.extra)
+
+
+_WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in PROGRAMS if " " in name)
+
+
+def plainly(argv: Argv) -> Argv:
+    """Without the harmless options that may stand before a subcommand: `git --no-pager log` is `git log`."""
+    before = BEFORE_SUBCOMMAND.get(argv[0])
+    if before is None:
+        return argv
+    at = 1
+    while at < len(argv) and argv[at] in before.options.split():
+        at += 1
+    return (argv[0], *argv[at:]) if at > 1 else argv
+
+
+def open_words_problem(
+    argv: Argv, pattern: CommandPattern, tables: Tables, workspace: Workspace, *, inside_only: bool
+) -> str | None:
+    """What speaks against the words that the rule did not spell out; None when nothing does."""
+    spelled_out = pattern.spelled_out()
+    if not pattern.open_end and len(spelled_out) == len(argv) - 1:
+        return None
+    found = tables.find(argv)
+    if found is not None:
+        name, program = found
+        skipped = name.count(" ")
+        return problem_with(
+            program,
+            name,
+            argv[1 + skipped :],
+            spelled_out={at - skipped for at in spelled_out},
+            outside=workspace.outside,
+            inside_only=inside_only,
+        )
+    return _untabled_problem(argv, spelled_out, tables, workspace if inside_only else None)
+
+
+def _untabled_problem(
+    argv: Argv, spelled_out: Collection[int], tables: Tables, workspace: Workspace | None
+) -> str | None:
+    """A program without a table: plain words pass, options and what runs other programs don't."""
+    name = argv[0]
+    if name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE:
+        return f"`{name}` can run anything; only a rule that spells out the whole command allows it"
+    if tables.has_subcommands(name) and 0 not in spelled_out:
+        return f"`{' '.join(argv[:2])}` is not among the subcommands known to be harmless"
+    for at, word in enumerate(argv[1:]):
+        if at in spelled_out:
+            continue
+        if word.startswith("-") and len(word) > 1:
+            return f"`{name}` with `{word}`: no options are known; add [programs.{name}] to the config"
+        if workspace is not None and workspace.outside(word):
+            return f"`{name}` with `{word}`, which leaves the workspace"
+    return None

@@ -1,0 +1,179 @@
+"""Finding what must be denied: behind wrappers, in strings that shells run, in lines that can't be proved.
+
+Only ever used to say no. What this finds may be wrong both ways, so nothing is allowed because of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.call.shell.programs import BEFORE_SUBCOMMAND, WRAPPERS
+from holdfast.call.shell.recogniser import LONGEST_LINE, Proved, recognise
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+Words: TypeAlias = tuple[str | None, ...]  # None is a word that only the shell will know
+
+DEEPEST = 4  # strings inside strings
+LONGEST_VIEW = 64  # words; a pattern has fewer
+
+# Programs whose later words may start a command, only after one of these words.
+_RUNS_AFTER = {
+    "find": {"-exec", "-execdir", "-ok", "-okdir"},
+    "fd": {"-x", "-X", "--exec", "--exec-batch"},
+    "fdfind": {"-x", "-X", "--exec", "--exec-batch"},
+    "git": {"bisect", "--exec", "-x", "rebase", "foreach", "filter-branch"},
+    "go": {"-exec", "-toolexec"},
+    "tar": {"--to-command", "--checkpoint-action"},
+}
+
+
+def sightings(commands: Iterable[Words], depth: int = 0) -> Iterator[tuple[Words, int]]:
+    """Every command that may run, as words and where in them it starts."""
+    for words in commands:
+        if not words:
+            continue
+        yield words, 0
+        yield from _behind_options(words)
+        for start in _inner_starts(words):
+            yield words, start
+        if depth < DEEPEST:
+            yield from sightings(_commands_in_strings(words), depth + 1)
+
+
+def _behind_options(words: Words) -> Iterator[tuple[Words, int]]:
+    """`git -C x push` is also `git push`: whatever comes before the subcommand does not hide it."""
+    name = _name(words[0])
+    if name not in BEFORE_SUBCOMMAND:
+        return
+    for at in range(2, len(words)):
+        if words[at - 1] is None or str(words[at - 1]).startswith("-") or str(words[at - 2]).startswith("-"):
+            yield (words[0], *words[at : at + LONGEST_VIEW]), 0
+        else:
+            return
+
+
+def _name(word: str | None) -> str:
+    return "" if word is None else word.rpartition("/")[2].lower()
+
+
+def _inner_starts(words: Words) -> range:
+    """Behind a wrapper any later word may be the command; which one depends on its options."""
+    name = _name(words[0])
+    if name in WRAPPERS:
+        return range(1, len(words))
+    runs_after = _RUNS_AFTER.get(name, ())
+    first = next((at for at, word in enumerate(words) if word in runs_after), len(words))
+    return range(first + 1, len(words))
+
+
+_MAY_BE_A_LINE = re.compile(r"[\s;|&$`(<>=]")
+
+
+def _commands_in_strings(words: Words) -> Iterator[Words]:
+    """Words of a wrapper that are shell lines themselves: `sh -c 'rm x'`, `eval "rm x"`, `env -S 'rm x'`."""
+    for start in _inner_starts(words):
+        word = words[start]
+        if word and _MAY_BE_A_LINE.search(word):
+            yield from commands_seen(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
+
+
+def commands_seen(line: str) -> Sequence[Words]:
+    """The commands of any line, proved or not."""
+    proof = recognise(line)
+    if isinstance(proof, Proved):
+        return proof.commands
+    return walked(line)
+
+
+def walked(line: str) -> Sequence[Words]:
+    """The commands that tree-sitter's grammar of bash sees in a line that is not too long to look at."""
+    data = line.encode("utf-8", "replace")[:LONGEST_LINE]
+    seen: list[Words] = []
+    fed: list[str] = []
+    for node in _nodes(_parser().parse(data).root_node):
+        if node.type == "command":
+            seen.append(tuple(_text_of(child) for child in _words_of(node)))
+        elif node.type in ("heredoc_body", "herestring_redirect"):
+            fed.append(_decoded(node).removeprefix("<<<").strip().strip("'\""))
+        elif node.type == "declaration_command":
+            seen.append(tuple(_decoded(node).split()))
+    if any(_name(words[0]) in WRAPPERS for words in seen if words):
+        seen += [("sh", "-c", text) for text in fed]  # a shell may be reading it
+    return seen
+
+
+_shared: list[Any] = []
+
+
+def _parser() -> Parser:
+    if not _shared:
+        import tree_sitter_bash  # noqa: PLC0415  # loaded when a line can't be proved, not with holdfast
+        from tree_sitter import Language, Parser  # noqa: PLC0415  # the same
+
+        _shared.append(Parser(Language(tree_sitter_bash.language())))
+    return _shared[0]
+
+
+def _nodes(root: Node) -> Iterator[Node]:
+    """Every node, without recursion: a line may nest thousands deep."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+_NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
+
+
+def _words_of(command: Node) -> Iterator[Node]:
+    for child in command.children:
+        if child.type == "command_name":
+            yield child.children[0] if child.children else child
+        elif child.type not in _NOT_WORDS:
+            yield child
+
+
+_UNKNOWN = frozenset(
+    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
+)
+
+
+def _text_of(node: Node) -> str | None:
+    """The word as the program would get it, or None where the shell puts something in."""
+    match node.type:
+        case "raw_string":
+            return _decoded(node)[1:-1]
+        case "ansi_c_string":
+            return _ansi(_decoded(node)[2:-1])
+        case "string" | "translated_string" | "concatenation":
+            return _joined(node)
+        case kind if kind in _UNKNOWN:
+            return None
+        case _:
+            return re.sub(r"\\\n", "", _decoded(node)).replace("\\", "")
+
+
+def _joined(node: Node) -> str | None:
+    if node.type == "concatenation":
+        parts = [_text_of(child) for child in node.children]
+        return None if None in parts else "".join(part for part in parts if part is not None)
+    if any(child.type in _UNKNOWN for child in node.children):
+        return None
+    text = _decoded(node)
+    return re.sub(r'\\(["\\$`])', r"\1", text[text.index('"') + 1 : -1])
+
+
+def _ansi(text: str) -> str:
+    try:
+        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:
+        return text
+
+
+def _decoded(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "replace")

@@ -128,9 +128,7 @@ class Permissions:
         at = tuple(roots)
         return replace(self, roots=at, narrowed_by=tuple(layer.within(at) for layer in self.narrowed_by))
 
-    def judge(
-        self, *, tool: str, effect: str, spellings: Sequence[str], remembered: _Memory = ()
-    ) -> Decision:
+    def judge(self, *, tool: str, effect: str, spellings: Sequence[str], remembered: _Memory = ()) -> Decision:
         """`spellings` are the ways to write the subject: a path requested and real, or one shell line."""
         mine = self._judge_alone(tool, effect, spellings, remembered)
         if not self.narrowed_by:
@@ -216,9 +214,7 @@ def _judge_subject(
                 if file_rule.matches(subject):
                     return _by(file_rule.rule, subject, relevant.tool)
     decision = strictest([_first_match(permissions, relevant, subject) for subject in subjects])
-    if decision.action == "ask" and all(
-        Remembered(relevant.tool, subject) in remembered for subject in subjects
-    ):
+    if decision.action == "ask" and all(Remembered(relevant.tool, subject) in remembered for subject in subjects):
         return Decision("allow", f"{_shown(relevant.tool, subjects[0])} was always allowed in this session")
     return decision
 
@@ -227,9 +223,7 @@ def _first_match(permissions: Permissions, relevant: _Relevant, subject: str) ->
     for file_rule in relevant.on_files:
         if file_rule.matches(subject):
             if file_rule.rule.action == "allow" and permissions.inside_only and subject.startswith("/"):
-                return Decision(
-                    "ask", f"{_shown(relevant.tool, subject)} is outside the workspace", file_rule.rule
-                )
+                return Decision("ask", f"{_shown(relevant.tool, subject)} is outside the workspace", file_rule.rule)
             return _by(file_rule.rule, subject, relevant.tool)
     return _by_default(permissions, _shown(relevant.tool, subject))
 
@@ -282,12 +276,8 @@ def _judge_unproved(
 
 def _nobody_would_be_asked(permissions: Permissions, relevant: _Relevant) -> bool:
     """The default is deny, and no rule about everything says otherwise."""
-    if permissions.default_action != "deny":
-        return False
-    for known in relevant.on_commands:
-        if known.rule.action != "deny" and not known.pattern.words:
-            return False
-    return True
+    about_everything = any(known.rule.action != "deny" and not known.pattern.words for known in relevant.on_commands)
+    return permissions.default_action == "deny" and not about_everything
 
 
 def _printable(seen: Sequence[Words]) -> tuple[tuple[str, ...], ...]:
@@ -306,9 +296,7 @@ def _denied(relevant: _Relevant, commands: Iterable[Words]) -> Decision | None:
     return None
 
 
-def _judge_command(
-    permissions: Permissions, relevant: _Relevant, argv: Argv, remembered: _Memory
-) -> Decision:
+def _judge_command(permissions: Permissions, relevant: _Relevant, argv: Argv, remembered: _Memory) -> Decision:
     decision = _first_command_match(permissions, relevant, argv)
     if decision.action == "ask" and Remembered(relevant.tool, argv) in remembered:
         return Decision("allow", f"`{' '.join(argv)}` was always allowed in this session")
@@ -341,9 +329,7 @@ def _allowed(permissions: Permissions, known: _CommandRule, argv: Argv) -> Decis
         Workspace(permissions.roots),
         inside_only=permissions.inside_only,
     )
-    return (
-        decision if problem is None else Decision("ask", f"{problem} (the rule was {known.rule})", known.rule)
-    )
+    return decision if problem is None else Decision("ask", f"{problem} (the rule was {known.rule})", known.rule)
 
 
 def _unless_unsafe(permissions: Permissions, argv: Argv, decision: Decision) -> Decision:

@@ -81,9 +81,7 @@ _ENTRY = re.compile(r"(?P<name>-#|\*|--?[A-Za-z0-9?@.][\w.-]*)(?P<value>=|\[=\])
 def _entry(word: str) -> tuple[str, _Option]:
     entry = _ENTRY.fullmatch(word)
     if entry is None or (entry["text"] and not entry["value"]):
-        raise BadTable(
-            f"{word!r} is not an option; write -v, --all, -n=, --lines=, --color[=], -e=TEXT, -# or *"
-        )
+        raise BadTable(f"{word!r} is not an option; write -v, --all, -n=, --lines=, --color[=], -e=TEXT, -# or *")
     value: Literal["no", "attached", "needed"] = "no"
     if entry["value"]:
         value = "needed" if entry["value"] == "=" else "attached"

@@ -85,15 +85,9 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "tac": Program("-b -r -s=TEXT --before --regex --separator=TEXT"),
     "nl": Program("-b=TEXT -d=TEXT -f=TEXT -h=TEXT -i= -l= -n= -p -s=TEXT -v= -w= --body-numbering=TEXT"),
-    "head": Program(
-        "-# -c= -n= -q -v -z --bytes= --lines= --quiet --silent --verbose --zero-terminated --help"
-    ),
-    "tail": Program(
-        "-# -c= -n= -q -v -z --bytes= --lines= --quiet --silent --verbose --zero-terminated --help"
-    ),
-    "wc": Program(
-        "-c -m -l -L -w --bytes --chars --lines --max-line-length --words --total= --help --version"
-    ),
+    "head": Program("-# -c= -n= -q -v -z --bytes= --lines= --quiet --silent --verbose --zero-terminated --help"),
+    "tail": Program("-# -c= -n= -q -v -z --bytes= --lines= --quiet --silent --verbose --zero-terminated --help"),
+    "wc": Program("-c -m -l -L -w --bytes --chars --lines --max-line-length --words --total= --help --version"),
     "stat": Program(
         "-c=TEXT -f -L -t --dereference --file-system --format=TEXT --printf=TEXT --terse --help --version"
     ),
@@ -118,17 +112,11 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "basename": Program("-a -s=TEXT -z --multiple --suffix=TEXT --zero", operands="text"),
     "dirname": Program("-z --zero", operands="text"),
-    "realpath": Program(
-        "-e -m -L -P -q -s -z --relative-to= --relative-base= --canonicalize-existing --no-symlinks"
-    ),
+    "realpath": Program("-e -m -L -P -q -s -z --relative-to= --relative-base= --canonicalize-existing --no-symlinks"),
     "readlink": Program("-f -e -m -n -q -s -v -z --canonicalize --no-newline"),
     "md5sum": Program("-b -t -z --tag --binary --text --zero -c --check --quiet --status --strict -w --warn"),
-    "sha1sum": Program(
-        "-b -t -z --tag --binary --text --zero -c --check --quiet --status --strict -w --warn"
-    ),
-    "sha256sum": Program(
-        "-b -t -z --tag --binary --text --zero -c --check --quiet --status --strict -w --warn"
-    ),
+    "sha1sum": Program("-b -t -z --tag --binary --text --zero -c --check --quiet --status --strict -w --warn"),
+    "sha256sum": Program("-b -t -z --tag --binary --text --zero -c --check --quiet --status --strict -w --warn"),
     "cksum": Program("--zero -z --untagged"),
     "cmp": Program("-b -i= -l -n= -s --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent"),
     "diff": Program(
@@ -139,13 +127,9 @@ PROGRAMS: Mapping[str, Program] = {
         --ignore-all-space --ignore-blank-lines --text --strip-trailing-cr --color[=] --exclude=TEXT
         --exclude-from= --no-dereference --minimal --speed-large-files --label=TEXT --help"""
     ),
-    "comm": Program(
-        "-1 -2 -3 -z --check-order --nocheck-order --output-delimiter=TEXT --total --zero-terminated"
-    ),
+    "comm": Program("-1 -2 -3 -z --check-order --nocheck-order --output-delimiter=TEXT --total --zero-terminated"),
     "strings": Program("-a -f -n= -t= -e= -w --all --print-file-name --bytes= --radix= --encoding="),
-    "od": Program(
-        "-A= -j= -N= -S= -t= -v -w[=] -a -b -c -d -f -i -l -o -s -x --address-radix= --format= --width[=]"
-    ),
+    "od": Program("-A= -j= -N= -S= -t= -v -w[=] -a -b -c -d -f -i -l -o -s -x --address-radix= --format= --width[=]"),
     "hexdump": Program("-b -c -C -d -n= -o -s= -v -x --canonical --length= --skip="),
     "xxd": Program("-a -b -c= -C -e -g= -l= -o= -s= -u -p -i", operands="one"),
     # text from a pipe or a file
@@ -245,9 +229,7 @@ PROGRAMS: Mapping[str, Program] = {
     "id": Program("-g -G -n -r -u -z --group --groups --name --real --user --zero", operands="text"),
     "whoami": Program("", operands="none"),
     "groups": Program("", operands="text"),
-    "uname": Program(
-        "-a -s -n -r -v -m -p -i -o --all --kernel-name --nodename --kernel-release", operands="none"
-    ),
+    "uname": Program("-a -s -n -r -v -m -p -i -o --all --kernel-name --nodename --kernel-release", operands="none"),
     "hostname": Program("-s -f -i -I -d --short --fqdn --long", operands="none"),
     "nproc": Program("--all --ignore=", operands="none"),
     "uptime": Program("-p -s --pretty --since", operands="none"),
@@ -283,14 +265,10 @@ PROGRAMS: Mapping[str, Program] = {
         --no-contains= --points-at=""",
         operands="none",
     ),
-    "git branch --list": Program(
-        "-a -r -v --sort= --format=TEXT --color[=] --no-color --column[=]", operands="text"
-    ),
+    "git branch --list": Program("-a -r -v --sort= --format=TEXT --color[=] --no-color --column[=]", operands="text"),
     "git branch --merged": Program("-a -r -v --sort= --format=TEXT", operands="text"),
     "git branch --no-merged": Program("-a -r -v --sort= --format=TEXT", operands="text"),
-    "git tag": Program(
-        "-l -n[=] --list --sort= --format=TEXT --column[=] --contains= --points-at=", operands="none"
-    ),
+    "git tag": Program("-l -n[=] --list --sort= --format=TEXT --column[=] --contains= --points-at=", operands="none"),
     "git tag --list": Program("-n[=] --sort= --format=TEXT --column[=]", operands="text"),
     "git tag -l": Program("-n[=] --sort= --format=TEXT --column[=]", operands="text"),
     "git rev-parse": Program(
@@ -306,9 +284,7 @@ PROGRAMS: Mapping[str, Program] = {
         --stage --unmerged --killed --exclude=TEXT --exclude-standard --directory --no-empty-directory
         --eol --full-name --error-unmatch --abbrev[=] --format=TEXT --recurse-submodules --deduplicate"""
     ),
-    "git ls-tree": Program(
-        "-d -r -t -l -z --long --name-only --name-status --full-name --full-tree --abbrev[=]"
-    ),
+    "git ls-tree": Program("-d -r -t -l -z --long --name-only --name-status --full-name --full-tree --abbrev[=]"),
     "git blame": Program(
         """-b -l -t -s -e -f -n -p -w -c -M[=] -C[=] -L=TEXT --root --show-stats --date=TEXT --score-debug
         --show-name --show-number --porcelain --line-porcelain --show-email --since=TEXT --reverse
@@ -334,9 +310,7 @@ PROGRAMS: Mapping[str, Program] = {
     "git show-ref": Program(
         "-d -s -q --head --heads --tags --verify --dereference --hash[=] --abbrev[=]", operands="text"
     ),
-    "git for-each-ref": Program(
-        "--count= --sort= --format=TEXT --points-at= --merged= --contains=", operands="text"
-    ),
+    "git for-each-ref": Program("--count= --sort= --format=TEXT --points-at= --merged= --contains=", operands="text"),
     "git name-rev": Program("--tags --refs=TEXT --all --name-only --always", operands="text"),
     "git check-ignore": Program("-q -v -z -n --quiet --verbose --non-matching --no-index"),
     "git diff-tree": Program(_DIFF + " -r -t --root -m -c --cc --no-commit-id --pretty[=]TEXT"),
@@ -399,18 +373,14 @@ PROGRAMS: Mapping[str, Program] = {
     "cargo build": Program(_CARGO, operands="none"),
     "cargo clippy": Program(_CARGO, operands="none", after="-D= -W= -A= -F="),
     "cargo fmt": Program("--all --check -p= --package= -q --quiet -v --verbose", operands="none"),
-    "cargo tree": Program(
-        _CARGO + " -i= -d -e= --depth= --prefix= --duplicates --invert= --edges=", operands="none"
-    ),
+    "cargo tree": Program(_CARGO + " -i= -d -e= --depth= --prefix= --duplicates --invert= --edges=", operands="none"),
     "cargo metadata": Program("--format-version= --no-deps --offline --locked --frozen -q", operands="none"),
     "cargo --version": Program("", operands="none"),
     "rustc --version": Program("", operands="none"),
     "go test": Program(_GO, operands="inside", style="words"),
     "go build": Program(_GO, operands="inside", style="words"),
     "go vet": Program("-v -n -x -json -c= -tags=TEXT", operands="inside", style="words"),
-    "go list": Program(
-        "-m -f=TEXT -json -deps -e -test -u -versions -tags=TEXT", operands="inside", style="words"
-    ),
+    "go list": Program("-m -f=TEXT -json -deps -e -test -u -versions -tags=TEXT", operands="inside", style="words"),
     "go version": Program("", operands="none", style="words"),
     "go env": Program("-json -changed", operands="text", style="words"),
     "gofmt": Program("-l -d -s", operands="inside", style="words"),

@@ -43,9 +43,7 @@ def recognise(line: str) -> Proved | NotProvable:
 
 def _too_long(line: str) -> str | None:
     size = len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
-    return (
-        f"the line has {size} bytes, over the {LONGEST_LINE} that are judged" if size > LONGEST_LINE else None
-    )
+    return f"the line has {size} bytes, over the {LONGEST_LINE} that are judged" if size > LONGEST_LINE else None
 
 
 _PLAIN = re.compile(r"[\t\n\x20-\x7e]*")

@@ -7,7 +7,7 @@ A store knows nothing of views or words. Its methods block and are called from w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Stored(Protocol):
@@ -67,11 +67,13 @@ class Store(Protocol):
         """The session's output of that id; `NotFound` says whether it is unknown or expired."""
         ...
 
-    def read(self, stored: Stored, start: int, size: int) -> bytes: ...
+    def read(self, stored: Any, start: int, size: int) -> bytes:
+        """Bytes of what `find` gave; short only at its end."""
+        ...
 
     def search(
         self,
-        stored: Stored,
+        stored: Any,
         pattern: str,
         *,
         size: int,

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from holdfast.call.cache.lines import BLOCK, CAP, Card, LineCount, decode
 from holdfast.call.cache.store import Store, Writer
-from holdfast.call.cache.view import NO_STORE, Kept, head_tail_view, show_size
+from holdfast.call.cache.view import MARKER_ROOM, NO_STORE, Kept, head_tail_view, show_size
 from holdfast.errors import ToolError
 from holdfast.messages import OutputRef
 
@@ -33,7 +33,8 @@ class Sink:
     def __init__(self, store: Store | None, session: str, *, room: int, limit: int) -> None:
         self._store = store
         self._session = session
-        self._room = room
+        self._fits = room
+        self._room = max(room, 2 * MARKER_ROOM)
         self._limit = limit
         self._lock = threading.Lock()
         self._size = 0
@@ -80,7 +81,7 @@ class Sink:
 
     async def finish(self) -> Streamed:
         """End the stream: what to show, and where the whole is. Nothing is stored when all of it fits."""
-        if self._size <= self._room:
+        if self._size <= self._fits:
             self._count.add(self._pending)
             return Streamed(decode(self._head), None, self._size, self._count.lines)
         kept = await to_thread.run_sync(self._commit)

@@ -1,0 +1,66 @@
+"""Stores for tests, real ones: an embedded store in a scratch directory, a redis-server on a private socket."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from holdfast.host.redis_store import RedisStore
+from holdfast.host.store import EmbeddedStore
+
+
+class RedisServer:
+    """A redis-server that can be killed and started again in the middle of a test."""
+
+    def __init__(self, binary: str, directory: Path) -> None:
+        self.url = f"unix://{directory}/redis.sock"
+        self._argv = [binary, "--port", "0", "--unixsocket", f"{directory}/redis.sock", "--save", ""]
+        self._argv += ["--appendonly", "no", "--dir", str(directory)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while subprocess.run(["redis-cli", "-s", self.url[7:], "ping"], capture_output=True).stdout != b"PONG\n":
+            assert time.monotonic() < deadline, "redis-server did not start"
+            time.sleep(0.02)
+
+    def command(self, *words: str) -> bytes:
+        return subprocess.run(["redis-cli", "-s", self.url[7:], *words], capture_output=True, check=True).stdout
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class Stores:
+    """Makes stores of one kind over one place: as another process or a restart would."""
+
+    def __init__(self, place: Path | str, clock: Clock) -> None:
+        self._place = place
+        self._clock = clock
+        self._made: list[EmbeddedStore | RedisStore] = []
+
+    def make(self, *, quota: int = 2**30, ttl: float = 1000.0) -> EmbeddedStore | RedisStore:
+        if isinstance(self._place, Path):
+            store = EmbeddedStore(self._place, quota=quota, ttl=ttl, now=self._clock, patience=0.2)
+        else:
+            store = RedisStore(self._place, quota=quota, ttl=ttl, now=self._clock, timeout=5.0)
+        self._made.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self._made:
+            store.close()

@@ -14,87 +14,20 @@ How a call is judged, in this order:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
 
-from holdfast.call.globs import BadPattern, PathGlob, check_pattern, folded, path_glob
-from holdfast.call.shell.commands import (
-    CommandPattern,
-    Tables,
-    Workspace,
-    command_pattern,
-    open_words_problem,
-    plainly,
-)
-from holdfast.call.shell.denied import Words, sightings, walked
+from pydantic import BaseModel
+
+from holdfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
+from holdfast.call.globs import PathGlob, folded, path_glob
+from holdfast.call.hooks import Ask, Deny, PreToolCall
+from holdfast.call.shell.lines import LineRules
 from holdfast.call.shell.options import Program, check_program
-from holdfast.call.shell.programs import SHELL_STATE
-from holdfast.call.shell.recogniser import Argv, NotProvable, recognise
+from holdfast.messages import ToolCall
+from holdfast.tool.definition import Tool
 
-Action: TypeAlias = Literal["allow", "ask", "deny"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
-_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
-_EFFECTS = ("read", "write", "run")
-
-
-@dataclass(frozen=True)
-class PermissionRule:
-    """One line of the rules: which tool, on what, and what then.
-
-    `tool` is a tool's name in any case, `*`, or `effect:read`, `effect:write`, `effect:run` for all tools of
-    that effect. `pattern` is a path glob for tools on files, words for tools that run commands. `any_options`
-    vouches for every option of the commands it allows. `source` says where the rule was written.
-    """
-
-    tool: str
-    pattern: str = "*"
-    action: Action = "ask"
-    examples: tuple[str, ...] = ()
-    counterexamples: tuple[str, ...] = ()
-    any_options: bool = False
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "examples", tuple(self.examples))
-        object.__setattr__(self, "counterexamples", tuple(self.counterexamples))
-        if self.action not in ACTIONS:
-            raise ValueError(f"action {self.action!r}: use one of {', '.join(ACTIONS)}")
-        if not self.tool.strip():
-            raise ValueError("a rule needs a tool: its name, `*`, or effect:read, effect:write, effect:run")
-        if self.tool.lower().startswith("effect:") and self.tool.lower()[7:] not in _EFFECTS:
-            raise ValueError(f"tool {self.tool!r}: use effect:read, effect:write or effect:run")
-        check_pattern(self.pattern)
-        if self._is_for_commands():
-            command_pattern(self.pattern)
-        elif ".." in self.pattern.split("/") and self.tool != "*":
-            raise BadPattern(f"{self.pattern!r}: paths are matched without `..`; write where it leads")
-
-    def _is_for_commands(self) -> bool:
-        return self.tool.lower() in ("bash", "effect:run")
-
-    def __str__(self) -> str:
-        where = f" ({self.source})" if self.source else ""
-        return f"{self.action} {self.tool} `{self.pattern}`{where}"
-
-    def is_about(self, tool: str, effect: str) -> bool:
-        mine = self.tool.lower()
-        return mine in ("*", tool.lower(), f"effect:{effect}")
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided and why; the rule is None for the default and for what can't be proved."""
-
-    action: Action
-    reason: str
-    rule: PermissionRule | None = None
-    commands: tuple[tuple[str, ...], ...] = ()
-
-
-def strictest(decisions: Iterable[Decision]) -> Decision:
-    """The first of those that allow least."""
-    return max(decisions, key=lambda decision: _STRICTNESS[decision.action])
+__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "rules_hook"]
 
 
 @dataclass(frozen=True)
@@ -111,8 +44,8 @@ class Permissions:
     programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
     roots: tuple[str, ...] = ()
     narrowed_by: tuple[Permissions, ...] = ()
-    _relevant: dict[tuple[str, str], _Relevant] = field(
-        default_factory=dict[tuple[str, str], "_Relevant"], init=False, repr=False, compare=False
+    _ready: dict[tuple[str, str], _Ready] = field(
+        default_factory=dict[tuple[str, str], "_Ready"], init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
@@ -128,219 +61,115 @@ class Permissions:
         at = tuple(roots)
         return replace(self, roots=at, narrowed_by=tuple(layer.within(at) for layer in self.narrowed_by))
 
-    def judge(self, *, tool: str, effect: str, spellings: Sequence[str], remembered: _Memory = ()) -> Decision:
+    def judge(self, *, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
         """`spellings` are the ways to write the subject: a path requested and real, or one shell line."""
-        mine = self._judge_alone(tool, effect, spellings, remembered)
+        mine = self._judge_alone(tool, effect, spellings)
         if not self.narrowed_by:
             return mine
-        layers = (layer._judge_alone(tool, effect, spellings, remembered) for layer in self.narrowed_by)
+        layers = (layer.judge(tool=tool, effect=effect, spellings=spellings) for layer in self.narrowed_by)
         return strictest((mine, *layers))
 
-    def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str], remembered: _Memory) -> Decision:
-        relevant = self._relevant.get((tool, effect)) or self._sort_out(tool, effect)
+    def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
+        ready = self._ready.get((tool, effect)) or self._make_ready(tool, effect)
         if effect == "run" and spellings:
-            return strictest([_judge_line(self, relevant, line, remembered) for line in spellings])
-        return _judge_subject(self, relevant, spellings, remembered)
+            return strictest([ready.lines.judge(line) for line in spellings])
+        return ready.files.judge(spellings)
 
-    def _sort_out(self, tool: str, effect: str) -> _Relevant:
-        """The rules about this tool, made ready once."""
+    def _make_ready(self, tool: str, effect: str) -> _Ready:
+        """The rules about this tool, sorted and compiled once."""
         rules = [rule for rule in self.rules if rule.is_about(tool, effect)]
-        relevant = _Relevant(
-            tool,
-            tuple(_FileRule.of(rule) for rule in rules) if effect != "run" else (),
-            tuple(_CommandRule.of(rule) for rule in rules) if effect == "run" else (),
+        lines = LineRules.of(
+            rules,
+            default_action=self.default_action,
+            programs=self.programs,
+            roots=self.roots,
+            inside_only=self.inside_only,
         )
-        self._relevant[tool, effect] = relevant
-        return relevant
+        ready = _Ready(FileRules.of(tool, rules, self.default_action, self.inside_only), lines)
+        self._ready[tool, effect] = ready
+        return ready
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a person said "always" to: one tool with one exact subject; of a command, all its words."""
-
-    tool: str
-    subject: str | Argv
-
-
-_Memory: TypeAlias = Collection[Remembered]
+class _Ready:
+    files: FileRules
+    lines: LineRules
 
 
 @dataclass(frozen=True, slots=True)
 class _FileRule:
     rule: PermissionRule
-    exactly: PathGlob
-    loosely: PathGlob
+    glob: PathGlob
 
     @classmethod
     def of(cls, rule: PermissionRule) -> _FileRule:
-        return cls(rule, path_glob(rule.pattern), path_glob(folded(rule.pattern)))
+        return cls(rule, path_glob(rule.pattern if rule.action == "allow" else folded(rule.pattern)))
 
     def matches(self, path: str) -> bool:
+        """A rule that allows is read narrowly, one that asks or denies widely."""
         if self.rule.action == "allow":
-            return self.exactly.matches(path)
-        return self.loosely.covers(folded(path))
+            return self.glob.matches(path)
+        return self.glob.covers(folded(path))
 
 
 @dataclass(frozen=True, slots=True)
-class _CommandRule:
-    rule: PermissionRule
-    pattern: CommandPattern
+class FileRules:
+    """The rules about one tool whose subject is a path, or that has no subject."""
+
+    tool: str
+    denies: tuple[_FileRule, ...]
+    others: tuple[_FileRule, ...]
+    default_action: Action
+    inside_only: bool
 
     @classmethod
-    def of(cls, rule: PermissionRule) -> _CommandRule:
-        return cls(rule, command_pattern(rule.pattern))
+    def of(cls, tool: str, rules: Sequence[PermissionRule], default_action: Action, inside_only: bool) -> FileRules:
+        denies = tuple(_FileRule.of(rule) for rule in rules if rule.action == "deny")
+        others = tuple(_FileRule.of(rule) for rule in rules if rule.action != "deny")
+        return cls(tool, denies, others, default_action, inside_only)
+
+    def judge(self, spellings: Sequence[str]) -> Decision:
+        """Every spelling is judged, and the strictest answer stands."""
+        if len(spellings) == 1:
+            return self._judge_one(spellings[0])
+        return strictest([self._judge_one(path) for path in spellings or ("",)])
+
+    def _judge_one(self, path: str) -> Decision:
+        for known in self.denies:
+            if known.matches(path):
+                return self._by(known.rule, path)
+        for known in self.others:
+            if known.matches(path):
+                return self._by(known.rule, path)
+        reason = f"{self._shown(path)}: no rule is about it, and the default is {self.default_action}"
+        return Decision(self.default_action, reason)
+
+    def _by(self, rule: PermissionRule, path: str) -> Decision:
+        if rule.action == "allow" and self.inside_only and path.startswith("/"):
+            return Decision("ask", f"{self._shown(path)} is outside the workspace", rule)
+        return Decision(rule.action, f"{self._shown(path)}: decided by {rule}", rule)
+
+    def _shown(self, path: str) -> str:
+        return f"{self.tool} {path}" if path else self.tool
 
 
-@dataclass(frozen=True, slots=True)
-class _Relevant:
-    tool: str
-    on_files: tuple[_FileRule, ...]
-    on_commands: tuple[_CommandRule, ...]
+def rules_hook(permissions: Permissions, spell: Callable[[object], Sequence[str]]) -> PreToolCall:
+    """The rules as a hook before a call. `spell` gives the ways to write a path; texts stand for themselves."""
+
+    def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | None:
+        subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
+        spellings = _spelled(subject, spell)
+        decision = permissions.judge(tool=tool.name, effect=tool.traits.effect or "", spellings=spellings)
+        if decision.action == "allow":
+            return None
+        if decision.action == "deny":
+            return Deny(decision.reason)
+        return Ask(decision.reason, token="\0".join((tool.name, *spellings)))
+
+    return judge
 
 
-# Files, and everything else that is not a shell line.
-
-
-def _judge_subject(
-    permissions: Permissions,
-    relevant: _Relevant,
-    spellings: Sequence[str],
-    remembered: _Memory,
-) -> Decision:
-    subjects = spellings or ("",)
-    for file_rule in relevant.on_files:
-        if file_rule.rule.action == "deny":
-            for subject in subjects:
-                if file_rule.matches(subject):
-                    return _by(file_rule.rule, subject, relevant.tool)
-    decision = strictest([_first_match(permissions, relevant, subject) for subject in subjects])
-    if decision.action == "ask" and all(Remembered(relevant.tool, subject) in remembered for subject in subjects):
-        return Decision("allow", f"{_shown(relevant.tool, subjects[0])} was always allowed in this session")
-    return decision
-
-
-def _first_match(permissions: Permissions, relevant: _Relevant, subject: str) -> Decision:
-    for file_rule in relevant.on_files:
-        if file_rule.matches(subject):
-            if file_rule.rule.action == "allow" and permissions.inside_only and subject.startswith("/"):
-                return Decision("ask", f"{_shown(relevant.tool, subject)} is outside the workspace", file_rule.rule)
-            return _by(file_rule.rule, subject, relevant.tool)
-    return _by_default(permissions, _shown(relevant.tool, subject))
-
-
-def _by(rule: PermissionRule, subject: str, tool: str) -> Decision:
-    return Decision(rule.action, f"{_shown(tool, subject)}: the rule {rule} decides", rule)
-
-
-def _by_default(permissions: Permissions, what: str) -> Decision:
-    action = permissions.default_action
-    return Decision(action, f"{what}: no rule is about it, and the default is {action}")
-
-
-def _shown(tool: str, subject: str) -> str:
-    return f"{tool} {subject}" if subject else tool
-
-
-# Shell lines.
-
-
-def _judge_line(permissions: Permissions, relevant: _Relevant, line: str, remembered: _Memory) -> Decision:
-    proof = recognise(line)
-    if isinstance(proof, NotProvable):
-        return _judge_unproved(permissions, relevant, line, proof, remembered)
-    denied = _denied(relevant, proof.commands)
-    if denied is not None:
-        return replace(denied, commands=proof.commands)
-    decisions = [_judge_command(permissions, relevant, argv, remembered) for argv in proof.commands]
-    return replace(strictest(decisions), commands=proof.commands)
-
-
-def _judge_unproved(
-    permissions: Permissions,
-    relevant: _Relevant,
-    line: str,
-    proof: NotProvable,
-    remembered: _Memory,
-) -> Decision:
-    """Never allowed by a rule. Denied when a denied command is seen in it."""
-    if any(known.rule.action == "deny" for known in relevant.on_commands):
-        seen = walked(line)
-        denied = _denied(relevant, seen)
-        if denied is not None:
-            return replace(denied, commands=_printable(seen))
-    if Remembered(relevant.tool, line) in remembered:
-        return Decision("allow", "this very line was always allowed in this session")
-    action: Action = "deny" if _nobody_would_be_asked(permissions, relevant) else "ask"
-    return Decision(action, f"it can't be proved what this line runs: {proof.reason}")
-
-
-def _nobody_would_be_asked(permissions: Permissions, relevant: _Relevant) -> bool:
-    """The default is deny, and no rule about everything says otherwise."""
-    about_everything = any(known.rule.action != "deny" and not known.pattern.words for known in relevant.on_commands)
-    return permissions.default_action == "deny" and not about_everything
-
-
-def _printable(seen: Sequence[Words]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple("…" if word is None else word for word in words) for words in seen)
-
-
-def _denied(relevant: _Relevant, commands: Iterable[Words]) -> Decision | None:
-    denials = [known for known in relevant.on_commands if known.rule.action == "deny"]
-    if not denials:
-        return None
-    for words, start in sightings(commands):
-        for known in denials:
-            if known.pattern.catches(words, start):
-                what = " ".join(word or "…" for word in words[start : start + 8])
-                return Decision("deny", f"`{what}`: the rule {known.rule} decides", known.rule)
-    return None
-
-
-def _judge_command(permissions: Permissions, relevant: _Relevant, argv: Argv, remembered: _Memory) -> Decision:
-    decision = _first_command_match(permissions, relevant, argv)
-    if decision.action == "ask" and Remembered(relevant.tool, argv) in remembered:
-        return Decision("allow", f"`{' '.join(argv)}` was always allowed in this session")
-    return decision
-
-
-def _first_command_match(permissions: Permissions, relevant: _Relevant, argv: Argv) -> Decision:
-    shown = " ".join(argv)
-    plain = plainly(argv)
-    seen = list(sightings([argv]))
-    for known in relevant.on_commands:
-        if known.rule.action == "allow":
-            if known.pattern.allows(plain) or known.pattern.allows(argv):
-                return _allowed(permissions, known, argv if known.pattern.allows(argv) else plain)
-        elif any(known.pattern.catches(words, start) for words, start in seen):
-            return Decision(known.rule.action, f"`{shown}`: the rule {known.rule} decides", known.rule)
-    decision = _by_default(permissions, f"`{shown}`")
-    return _unless_unsafe(permissions, argv, decision)
-
-
-def _allowed(permissions: Permissions, known: _CommandRule, argv: Argv) -> Decision:
-    """An allow holds only for words that the rule spelled out or the program's table knows."""
-    decision = Decision("allow", f"`{' '.join(argv)}`: the rule {known.rule} decides", known.rule)
-    if known.rule.any_options:
-        return _unless_unsafe(permissions, argv, decision)
-    problem = open_words_problem(
-        argv,
-        known.pattern,
-        Tables(permissions.programs),
-        Workspace(permissions.roots),
-        inside_only=permissions.inside_only,
-    )
-    return decision if problem is None else Decision("ask", f"{problem} (the rule was {known.rule})", known.rule)
-
-
-def _unless_unsafe(permissions: Permissions, argv: Argv, decision: Decision) -> Decision:
-    """Where everything is allowed: not what changes the meaning of the words after it, nor what leaves."""
-    if decision.action != "allow":
-        return decision
-    if argv[0] in SHELL_STATE and Tables(permissions.programs).find(argv) is None:
-        return replace(decision, action="ask", reason=f"`{argv[0]}` changes what later commands mean")
-    if permissions.inside_only:
-        outside = Workspace(permissions.roots).outside
-        for word in argv[1:]:
-            if outside(word):
-                return replace(decision, action="ask", reason=f"`{word}` leaves the workspace")
-    return decision
+def _spelled(subject: object, spell: Callable[[object], Sequence[str]]) -> Sequence[str]:
+    if subject is None:
+        return ()
+    return (subject,) if isinstance(subject, str) else spell(subject)

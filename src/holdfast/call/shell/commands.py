@@ -29,6 +29,8 @@ class CommandPattern:
     words: tuple[WordGlob, ...]
     loose_words: tuple[WordGlob, ...]  # the same without case, for rules that ask or deny
     open_end: bool
+    program: str  # the name it is about, without case; empty when it names none
+    spelled_out: frozenset[int]  # places, counted after the program's name, that the rule itself wrote down
 
     def allows(self, argv: Argv) -> bool:
         """Narrowly: the name as written, and no wildcard stands for the dash of an option."""
@@ -38,10 +40,6 @@ class CommandPattern:
         """Widely: wherever the program lies and however its name is cased. None is a word nobody knows."""
         words = words[start : start + len(self.words) + 1]
         return self._long_enough(words) and all(map(_loosely, self.loose_words, words, range(len(words))))
-
-    def spelled_out(self) -> Collection[int]:
-        """Positions, counted after the program's name, that the rule itself wrote down."""
-        return {at - 1 for at, word in enumerate(self.words) if at and word.spelled_out}
 
     def _long_enough(self, words: Sequence[str | None]) -> bool:
         return len(words) >= len(self.words) if self.open_end else len(words) == len(self.words)
@@ -72,8 +70,15 @@ def command_pattern(text: str) -> CommandPattern:
         raise BadPattern(f"a pattern of {len(words)} words; at most {MOST_WORDS}")
     open_end = words[-1:] == ["*"]
     words = words[:-1] if open_end else words
+    globs = tuple(word_glob(word) for word in words)
+    loose = tuple(word_glob(folded(word)) for word in words)
+    named = bool(loose) and loose[0].regex is None
     return CommandPattern(
-        tuple(word_glob(word) for word in words), tuple(word_glob(folded(word)) for word in words), open_end
+        words=globs,
+        loose_words=loose,
+        open_end=open_end,
+        program=loose[0].text.rpartition("/")[2] if named else "",
+        spelled_out=frozenset(at - 1 for at, glob in enumerate(globs) if at and glob.spelled_out),
     )
 
 
@@ -120,13 +125,16 @@ class Tables:
 _WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in PROGRAMS if " " in name)
 
 
+_BEFORE = {name: frozenset(program.options.split()) for name, program in BEFORE_SUBCOMMAND.items()}
+
+
 def plainly(argv: Argv) -> Argv:
     """Without the harmless options that may stand before a subcommand: `git --no-pager log` is `git log`."""
-    before = BEFORE_SUBCOMMAND.get(argv[0])
+    before = _BEFORE.get(argv[0])
     if before is None:
         return argv
     at = 1
-    while at < len(argv) and argv[at] in before.options.split():
+    while at < len(argv) and argv[at] in before:
         at += 1
     return (argv[0], *argv[at:]) if at > 1 else argv
 
@@ -135,7 +143,7 @@ def open_words_problem(
     argv: Argv, pattern: CommandPattern, tables: Tables, workspace: Workspace, *, inside_only: bool
 ) -> str | None:
     """What speaks against the words that the rule did not spell out; None when nothing does."""
-    spelled_out = pattern.spelled_out()
+    spelled_out = pattern.spelled_out
     if not pattern.open_end and len(spelled_out) == len(argv) - 1:
         return None
     found = tables.find(argv)

@@ -37,35 +37,33 @@ def sightings(commands: Iterable[Words], depth: int = 0) -> Iterator[tuple[Words
         if not words:
             continue
         yield words, 0
-        yield from _behind_options(words)
-        for start in _inner_starts(words):
-            yield words, start
-        if depth < DEEPEST:
-            yield from sightings(_commands_in_strings(words), depth + 1)
-
-
-def _behind_options(words: Words) -> Iterator[tuple[Words, int]]:
-    """`git -C x push` is also `git push`: whatever comes before the subcommand does not hide it."""
-    name = _name(words[0])
-    if name not in BEFORE_SUBCOMMAND:
-        return
-    for at in range(2, len(words)):
-        if words[at - 1] is None or str(words[at - 1]).startswith("-") or str(words[at - 2]).startswith("-"):
-            yield (words[0], *words[at : at + LONGEST_VIEW]), 0
-        else:
-            return
+        name = _name(words[0])
+        if name in BEFORE_SUBCOMMAND:
+            yield from _behind_options(words)
+        if name in WRAPPERS or name in _RUNS_AFTER:
+            starts = _inner_starts(name, words)
+            yield from ((words, start) for start in starts)
+            if depth < DEEPEST:
+                yield from sightings(_commands_in_strings(words, starts), depth + 1)
 
 
 def _name(word: str | None) -> str:
     return "" if word is None else word.rpartition("/")[2].lower()
 
 
-def _inner_starts(words: Words) -> range:
+def _behind_options(words: Words) -> Iterator[tuple[Words, int]]:
+    """`git -C x push` is also `git push`: whatever comes before the subcommand does not hide it."""
+    for at in range(2, len(words)):
+        if not any(word is None or word.startswith("-") for word in words[at - 2 : at]):
+            return
+        yield (words[0], *words[at : at + LONGEST_VIEW]), 0
+
+
+def _inner_starts(name: str, words: Words) -> range:
     """Behind a wrapper any later word may be the command; which one depends on its options."""
-    name = _name(words[0])
     if name in WRAPPERS:
         return range(1, len(words))
-    runs_after = _RUNS_AFTER.get(name, ())
+    runs_after = _RUNS_AFTER[name]
     first = next((at for at, word in enumerate(words) if word in runs_after), len(words))
     return range(first + 1, len(words))
 
@@ -73,9 +71,9 @@ def _inner_starts(words: Words) -> range:
 _MAY_BE_A_LINE = re.compile(r"[\s;|&$`(<>=]")
 
 
-def _commands_in_strings(words: Words) -> Iterator[Words]:
+def _commands_in_strings(words: Words, starts: range) -> Iterator[Words]:
     """Words of a wrapper that are shell lines themselves: `sh -c 'rm x'`, `eval "rm x"`, `env -S 'rm x'`."""
-    for start in _inner_starts(words):
+    for start in starts:
         word = words[start]
         if word and _MAY_BE_A_LINE.search(word):
             yield from commands_seen(word.partition("=")[2] if word.startswith("-") and "=" in word else word)

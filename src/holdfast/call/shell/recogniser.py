@@ -59,52 +59,45 @@ def _odd_character(line: str) -> str | None:
     return None
 
 
-_BLANK = re.compile(r"[ \t]++")
-_OPERATOR = re.compile(r"&&|\|\||[;|\n]")
 # A word is plain characters and quoted pieces without a gap. `\w` beyond ASCII is letters and digits of other
 # scripts, plain bytes to bash. `~` is plain inside a word (HEAD~1); _expands_tilde has the exceptions.
 _PIECE = r"""[\w./,:@%+=^-][\w./,:@%+=^~-]*+|'[^']*+'|"(?:[^"\\$`]|\\[^\n])*+\""""
 _PIECES = re.compile(_PIECE)
-_WORD = re.compile(f"(?:{_PIECE})++")
+_TOKEN = re.compile(rf"[ \t]*+(?:(?P<word>(?:{_PIECE})++)|(?P<operator>&&|\|\||[;|\n])|(?P<end>\Z))")
 _ESCAPED = re.compile(r'\\(["\\$`])')
 _PLAIN_WITH_TILDE = re.compile(r"[\w./@^-][\w./@^~-]*+")
 
 
 def _read(line: str) -> Proved | NotProvable:
-    """Words into commands. `words` is the command being read, `open_operator` what it was joined on with."""
+    """Words into commands. `words` is the command being read, `joined_by` what stands before it."""
     commands: list[Argv] = []
     words: list[str] = []
-    open_operator = ""
-    at = _after_blanks(line, 0)
-    while at < len(line):
-        if token := _WORD.match(line, at):
-            word = _word(token[0])
-            problem = _expands_tilde(token[0]) or (None if words else _not_a_program(word))
+    joined_by = ""
+    at = 0
+    while token := _TOKEN.match(line, at):
+        at = token.end()
+        kind = token.lastgroup
+        if kind == "word":
+            word = _word(token["word"])
+            problem = _expands_tilde(token["word"]) or (None if words else _not_a_program(word))
             if problem is not None:
                 return NotProvable(problem)
             words.append(word)
-        elif token := _OPERATOR.match(line, at):
-            if words:
-                commands.append(tuple(words))
-                words, open_operator = [], token[0]
-            elif token[0] != "\n":
-                return NotProvable(f"`{token[0]}` at character {at + 1} has no command before it")
-        else:
-            return NotProvable(_unknown(line, at))
-        at = _after_blanks(line, token.end())
-    return _finish(commands, words, open_operator)
+        elif kind == "end":
+            return _finish(commands, words, joined_by)
+        elif words:
+            commands.append(tuple(words))
+            words, joined_by = [], token["operator"]
+        elif token["operator"] != "\n":
+            return NotProvable(f"`{token['operator']}` at character {at} has no command before it")
+    return NotProvable(_unknown(line, at))
 
 
-def _after_blanks(line: str, at: int) -> int:
-    blanks = _BLANK.match(line, at)
-    return blanks.end() if blanks else at
-
-
-def _finish(commands: list[Argv], words: list[str], open_operator: str) -> Proved | NotProvable:
+def _finish(commands: list[Argv], words: list[str], joined_by: str) -> Proved | NotProvable:
     if words:
         return Proved((*commands, tuple(words)))
-    if open_operator in ("&&", "||", "|"):
-        return NotProvable(f"`{open_operator}` has no command after it")
+    if joined_by in ("&&", "||", "|"):
+        return NotProvable(f"`{joined_by}` has no command after it")
     return Proved(tuple(commands)) if commands else NotProvable("there is no command in it")
 
 
@@ -159,6 +152,7 @@ _MEANING = {
 
 
 def _unknown(line: str, at: int) -> str:
+    at += len(line[at:]) - len(line[at:].lstrip(" \t"))
     char = line[at]
     if char == '"':
         meaning = _inside_quotes(line, at)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.builtin.keys import FS
     from holdfast.builtin.session import builtin_tools, open_session
+    from holdfast.call.decision import Decision, PermissionRule
     from holdfast.call.hooks import Ask, Deny, Question
+    from holdfast.call.rules import Permissions
     from holdfast.call.run import Session
     from holdfast.errors import ToolError
     from holdfast.host.fs import ScopedFs
@@ -37,6 +39,8 @@ _HOMES = {
     "holdfast.builtin.keys": ("FS",),
     "holdfast.builtin.session": ("builtin_tools", "open_session"),
     "holdfast.call.hooks": ("Ask", "Deny", "Question"),
+    "holdfast.call.decision": ("Decision", "PermissionRule"),
+    "holdfast.call.rules": ("Permissions",),
     "holdfast.call.run": ("Session",),
     "holdfast.errors": ("ToolError",),
     "holdfast.host.fs": ("ScopedFs",),
@@ -63,6 +67,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "FS",
     "Ask",
+    "Decision",
     "Deny",
     "DependencyKey",
     "Depends",
@@ -71,6 +76,8 @@ __all__ = [
     "JsonResult",
     "OutputRef",
     "PartsResult",
+    "PermissionRule",
+    "Permissions",
     "Question",
     "Scope",
     "ScopedFs",

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.builtin.read import read
 from holdfast.call.hooks import AskCallback, PostToolCall, PreToolCall
+from holdfast.call.rules import Permissions, rules_hook
 from holdfast.call.run import Session
 from holdfast.host.fs import ScopedFs
+from holdfast.host.paths import WorkPath
 from holdfast.host.scope import Scope
 from holdfast.tool.context import Factory
 from holdfast.tool.definition import Tool
@@ -32,20 +34,35 @@ def open_session(
     *,
     tools: Iterable[Tool] = (),
     overrides: Mapping[str, Factory] | None = None,
+    permissions: Permissions | None = None,
     ask: AskCallback | None = None,
     before: Iterable[PreToolCall] = (),
     after: Iterable[PostToolCall] = (),
     logger: logging.Logger | None = None,
     id: str | None = None,
 ) -> Session:
-    """A session with the built-in tools and yours, held inside `scope`. Use it with `async with`."""
+    """A session with the built-in tools and yours, held inside `scope`. Use it with `async with`.
+
+    Without `permissions` every tool runs; with them, nobody to `ask` means no.
+    """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     return Session(
         [*TOOLS, *tools],
         overrides={**workbench(fs), **(overrides or {})},
         ask=ask,
-        before=before,
+        before=(*_rules(permissions, fs), *before),
         after=after,
         logger=logger,
         id=id,
     )
+
+
+def _rules(permissions: Permissions | None, fs: ScopedFs) -> tuple[PreToolCall, ...]:
+    """The rules come before any other hook, and know where the workspace is."""
+    if permissions is None:
+        return ()
+
+    def spell(subject: object) -> tuple[str, ...]:
+        return fs.spellings(subject) if isinstance(subject, WorkPath) else (str(subject),)
+
+    return (rules_hook(permissions.within(fs.roots), spell),)

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from holdfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
 from holdfast.call.globs import PathGlob, folded, path_glob
 from holdfast.call.hooks import Ask, Deny, PreToolCall
+from holdfast.call.shell.commands import Workspace
 from holdfast.call.shell.lines import LineRules
 from holdfast.call.shell.options import Program, check_program
 from holdfast.messages import ToolCall
@@ -85,7 +86,8 @@ class Permissions:
             roots=self.roots,
             inside_only=self.inside_only,
         )
-        ready = _Ready(FileRules.of(tool, rules, self.default_action, self.inside_only), lines)
+        inside = Workspace(self.roots) if self.inside_only else None
+        ready = _Ready(FileRules.of(tool, rules, self.default_action, inside), lines)
         self._ready[tool, effect] = ready
         return ready
 
@@ -120,13 +122,15 @@ class FileRules:
     denies: tuple[_FileRule, ...]
     others: tuple[_FileRule, ...]
     default_action: Action
-    inside_only: bool
+    inside: Workspace | None  # where paths must be, if anywhere
 
     @classmethod
-    def of(cls, tool: str, rules: Sequence[PermissionRule], default_action: Action, inside_only: bool) -> FileRules:
+    def of(
+        cls, tool: str, rules: Sequence[PermissionRule], default_action: Action, inside: Workspace | None
+    ) -> FileRules:
         denies = tuple(_FileRule.of(rule) for rule in rules if rule.action == "deny")
         others = tuple(_FileRule.of(rule) for rule in rules if rule.action != "deny")
-        return cls(tool, denies, others, default_action, inside_only)
+        return cls(tool, denies, others, default_action, inside)
 
     def judge(self, spellings: Sequence[str]) -> Decision:
         """Every spelling is judged, and the strictest answer stands."""
@@ -145,7 +149,7 @@ class FileRules:
         return Decision(self.default_action, reason)
 
     def _by(self, rule: PermissionRule, path: str) -> Decision:
-        if rule.action == "allow" and self.inside_only and path.startswith("/"):
+        if rule.action == "allow" and self.inside is not None and not self.inside.holds(path):
             return Decision("ask", f"{self._shown(path)} is outside the workspace", rule)
         return Decision(rule.action, f"{self._shown(path)}: decided by {rule}", rule)
 

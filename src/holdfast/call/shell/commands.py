@@ -93,9 +93,14 @@ class Workspace:
     roots: tuple[str, ...] = ()
 
     def outside(self, word: str) -> bool:
+        """Whether a word of a command may name a place elsewhere; on doubt it may."""
         if _ELSEWHERE.search(word) is None:
             return False
         return word != "/dev/null" and not self._below_a_root(word)
+
+    def holds(self, path: str) -> bool:
+        """Whether a path, relative to the workspace or absolute, is inside."""
+        return self._below_a_root(path) if path.startswith("/") else ".." not in path.split("/")
 
     def _below_a_root(self, word: str) -> bool:
         if ".." in word.split("/"):

@@ -86,13 +86,8 @@ class Root:
 
     def rest(self, absolute: str) -> str | None:
         """What follows this root in an absolute path, in either spelling; None when it is not below."""
-        for prefix in (self.given, self.real):
-            if absolute == prefix:
-                return ""
-            base = prefix if prefix == "/" else prefix + "/"
-            if absolute.startswith(base):
-                return absolute[len(base) :]
-        return None
+        rest = _after(self.real, absolute)
+        return rest if rest is not None else _after(self.given, absolute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +191,25 @@ def _fast(root: Root, rest: str) -> Place | None:
 def _real_below(root: Root, fd: int) -> str:
     """The real path of an open directory from its root. Not below it (moved away meanwhile): refused."""
     real = os.readlink(f"/proc/self/fd/{fd}")
-    for base in (root.real, os.readlink(f"/proc/self/fd/{root.fd}")):
-        if real == base:
-            return ""
-        prefix = base if base == "/" else base + "/"
-        if real.startswith(prefix):
-            return real[len(prefix) :]
-    raise SandboxViolation("the directory was moved out of the workspace while it was opened; try again")
+    below = _after(root.real, real)
+    if below is None:  # perhaps the root itself was moved
+        below = _after(os.readlink(f"/proc/self/fd/{root.fd}"), real)
+    if below is None:
+        raise SandboxViolation("the directory was moved out of the workspace while it was opened; try again")
+    return below
+
+
+def is_below(path: str, base: str) -> bool:
+    """Whether a path is a directory or lies in it."""
+    return _after(base, path) is not None
+
+
+def _after(base: str, path: str) -> str | None:
+    """What follows a directory in a path; None when the path is not below it."""
+    if path == base:
+        return ""
+    prefix = base if base == "/" else base + "/"
+    return path[len(prefix) :] if path.startswith(prefix) else None
 
 
 class _Walk:

@@ -10,10 +10,24 @@ import os
 import posixpath
 import stat
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.errors import NotDirectory, NotFile, NotFound, SandboxViolation, ToolError
+from holdfast.errors import (
+    BinaryNotSupported,
+    Conflict,
+    EncodingProblem,
+    Internal,
+    NoMatch,
+    NotDirectory,
+    NotFile,
+    NotFound,
+    NotUnique,
+    SandboxViolation,
+    SizeLimitExceeded,
+    ToolError,
+)
+from holdfast.host.atomic import Fresh, MadeDirectories, locked, sweep_strays, sync_directory
 from holdfast.host.beneath import (
     DIRECTORY_FLAGS,
     Place,
@@ -21,50 +35,55 @@ from holdfast.host.beneath import (
     Root,
     Strategy,
     chosen_strategy,
+    is_below,
     is_kernel_view,
     strategy_works,
 )
 from holdfast.host.faults import explained
+from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
+from holdfast.host.match import exact_spans, splice, spliced
+from holdfast.host.opened import OpenDirectory, OpenFile
 from holdfast.host.paths import WorkPath, escaped
+from holdfast.host.protect import protected_by
 from holdfast.host.scope import Scope
+from holdfast.host.text import Form, checked_encoding, is_binary, rewritten, shown_form, text_of
 
+MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what is read into memory at once, to be edited
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LIST_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEAR_LISTED = 5_000  # names looked through for near ones when a path is missing
 _SWAPPED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO})  # it is something else now
+_HASTY = 2  # attempts at a write without holding the lock throughout
 _TRIES = 16  # resolutions tried while somebody swaps what the path leads to
 
 
 @dataclass(frozen=True, slots=True)
-class OpenFile:
-    """A regular file that is open for reading: `fd` is ours until closed, `real` is where it really is."""
+class Change:
+    """What a write did. `before` is None where there was no file; bytes as they are in the file."""
 
-    fd: int
-    stat: os.stat_result
+    before: bytes | None
+    after: bytes
     real: str
 
-    def close(self) -> None:
-        os.close(self.fd)
-
-    def __enter__(self) -> OpenFile:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self.fd)
+    @property
+    def created(self) -> bool:
+        return self.before is None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenDirectory(OpenFile):
-    """A directory that is open for listing (`os.scandir(fd)`, `dir_fd=fd`)."""
+class _SwappedError(Exception):
+    """What a path led to became something else between looking and opening."""
 
 
 class ScopedFs:
     """Reads and writes inside a `Scope`, by `WorkPath` only. Synchronous; may be shared between threads."""
 
-    def __init__(self, scope: Scope, *, strategy: Strategy | None = None) -> None:
+    def __init__(self, scope: Scope, *, encoding: str | None = None, strategy: Strategy | None = None) -> None:
+        """`encoding` is what files are in that are neither UTF-8 nor marked (and new and plain ASCII ones)."""
         if strategy is not None and not strategy_works(strategy):
             raise ValueError(f"the confinement strategy {strategy!r} does not work on this machine")
         self.scope = scope
+        self.encoding = checked_encoding(encoding)
+        self._swept: set[tuple[int, int]] = set()
         roots = _held(scope)
         weakref.finalize(self, _close_all, [root.fd for root in roots])
         self._resolver = Resolver(roots, strategy or chosen_strategy())
@@ -202,8 +221,11 @@ class ScopedFs:
 
     # --- what is missing ---
 
-    def not_found(self, path: WorkPath, place: Place) -> NotFound:
+    def not_found(self, path: WorkPath, place: Place | None = None) -> NotFound:
         """The error for a missing path, with up to three near names that exist."""
+        if place is None:
+            with self._located(path, "read") as place:
+                return self.not_found(path, place)
         near = self._near(place)
         hint = f"; near: {', '.join(f'`{name}`' for name in near)}" if near else ""
         return NotFound(f"`{escaped(path.text)}` does not exist{hint}", details={"near": near})
@@ -222,10 +244,188 @@ class ScopedFs:
     def read_bytes(self, path: WorkPath) -> bytes:
         """All bytes of a file."""
         with self.open_read(path) as file:
+            return self._content(path, file)
+
+    def read(self, path: WorkPath) -> str:
+        """A whole text file, decoded; its line ends as they are. Binary and undecodable files are refused."""
+        return text_of(self.read_bytes(path), self.encoding, escaped(path.text)).body.decode("utf-8")
+
+    def read_lines(self, path: WorkPath, offset: int = 0, limit: int = 2000) -> str:
+        """Lines as text, from `offset` on (negative: from the end), each ended by a newline but perhaps the last."""
+        with self.open_read(path) as file:
+            if is_binary(file.head()):
+                raise BinaryNotSupported(f"`{escaped(path.text)}` is binary; it has no lines")
+            window = file.window(offset, limit)
+        text = b"\n".join(window.lines)
+        form = shown_form(text, None if file.form.wide else self.encoding)
+        return text.decode(form.codec, "backslashreplace") + ("\n" if window.newline and window.lines else "")
+
+    def _content(self, path: WorkPath, file: OpenFile) -> bytes:
+        if file.stat.st_size > MAX_WHOLE_BYTES:
+            raise SizeLimitExceeded(
+                f"`{escaped(path.text)}` has {file.stat.st_size} bytes; at most {MAX_WHOLE_BYTES} are read at once"
+            )
+        try:
+            return file.content()
+        except OSError as error:
+            raise explained(error, path.text, "read") from None
+
+    # --- writing ---
+
+    def write(self, path: WorkPath, content: str, *, reads: ReadLog | None = None) -> Change:
+        """Create or replace a text file, in the encoding, line ends and final newline the old one has."""
+        shown = escaped(path.text)
+        body = _utf8(content, shown)
+
+        def rewrite(before: bytes | None) -> bytes:
+            if before is None:
+                return Form(self.encoding or "utf-8").bytes_of(body, shown)
+            text = text_of(before, self.encoding, shown)
+            return text.form.bytes_of(rewritten(text.body, body), shown)
+
+        return self.change(path, rewrite, reads=reads)
+
+    def replace(
+        self, path: WorkPath, old: str, new: str, *, all: bool = False, reads: ReadLog | None = None
+    ) -> Change:
+        """Replace a text that occurs once, or every occurrence of it."""
+        shown = escaped(path.text)
+
+        def edit(before: bytes | None) -> bytes:
+            if before is None:
+                raise self.not_found(path)
+            text = text_of(before, self.encoding, shown)
+            spans = exact_spans(text.body, _utf8(old, shown))
+            if len(spans) != 1 and not (spans and all):
+                count = f"occurs {len(spans)} times" if spans else "does not occur"
+                raise (NotUnique if spans else NoMatch)(f"the text to replace {count} in `{shown}`")
+            splices = [splice(text.body, start, end, _utf8(new, shown)) for start, end in spans]
+            return text.form.bytes_of(spliced(text.body, splices), shown)
+
+        return self.change(path, edit, reads=reads)
+
+    def change(
+        self,
+        path: WorkPath,
+        compute: Callable[[bytes | None], bytes],
+        *,
+        reads: ReadLog | None = None,
+        commit: bool = True,
+    ) -> Change:
+        """Put `compute(the file's bytes, or None)` in the file's place, atomically.
+
+        With `reads`, an existing file must be what that log last saw. `compute` may be called again, when the file
+        changes meanwhile. Without `commit`, or when nothing changes, nothing is touched.
+        """
+        for attempt in range(_TRIES):
             try:
-                return b"".join(_chunks(file.fd, file.stat.st_size))
+                done = self._attempt(path, compute, reads, commit, patient=attempt >= _HASTY)
+            except Conflict:
+                if attempt >= _HASTY:
+                    raise
+                done = None  # perhaps a colleague in this session is between writing and noting it
+            except _SwappedError:
+                done = None
             except OSError as error:
-                raise explained(error, path.text, "read") from None
+                raise explained(error, path.text, "write") from None
+            if done is not None:
+                return done
+        raise Conflict(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+
+    def _attempt(
+        self,
+        path: WorkPath,
+        compute: Callable[[bytes | None], bytes],
+        reads: ReadLog | None,
+        commit: bool,
+        patient: bool,
+    ) -> Change | None:
+        """One try. A hasty one locks only to publish, so that files don't wait for each other; a patient one locks
+        from the beginning, so that it can't be overtaken. None: the file changed meanwhile."""
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(self._writable(path))
+            if patient and not place.missing:
+                stack.enter_context(locked(place.dir_fd, escaped(path.text)))
+            old = self._old(path, place, stack)
+            before = None if old is None else self._content(path, old)
+            if old is not None and reads is not None:
+                reads.check(escaped(path.text), place.absolute, old.stat, before)
+            after = compute(before)
+            if commit and after != before:
+                held = patient and not place.missing
+                if not self._publish(path, place, old, after, reads, held=held):
+                    return None
+            return Change(before, after, place.absolute)
+
+    def _old(self, path: WorkPath, place: Place, stack: contextlib.ExitStack) -> OpenFile | None:
+        """The file that is there now, open; None where there is none."""
+        if place.name == ".":
+            raise NotFile(f"`{escaped(path.text)}` is a directory; name a file in it")
+        if place.stat is None:
+            return None
+        file = self._open_regular(path, place)
+        if file is None:
+            raise _SwappedError
+        return stack.enter_context(file)
+
+    def _publish(
+        self, path: WorkPath, place: Place, old: OpenFile | None, after: bytes, reads: ReadLog | None, *, held: bool
+    ) -> bool:
+        """Write beside, lock, make sure the file is still the one that was read, put the new one in its place."""
+        with MadeDirectories(place.dir_fd, place.missing) as made, contextlib.ExitStack() as stack:
+            self._sweep(made.fd)
+            fresh = stack.enter_context(Fresh(made.fd))
+            fresh.fill(after, None if old is None else old.fd)
+            lock = contextlib.nullcontext(-1) if held else locked(made.fd, escaped(path.text))
+            stack.enter_context(lock)
+            if not _unchanged(made.fd, place.name, old):
+                return False
+            try:
+                (fresh.publish_new if old is None else fresh.publish_over)(place.name)
+            except FileExistsError:
+                return False
+            made.keep()
+            if reads is not None:
+                digest = digest_of(after) if len(after) <= HASHED_BYTES else None
+                reads.record(place.absolute, os.fstat(fresh.fd), digest)
+            _sync(path, made.fd)
+        return True
+
+    def _sweep(self, dir_fd: int) -> None:
+        """Once for each directory that is written to: what killed writers left there."""
+        found = os.fstat(dir_fd)
+        if (found.st_dev, found.st_ino) not in self._swept:
+            self._swept.add((found.st_dev, found.st_ino))
+            with contextlib.suppress(OSError):
+                sweep_strays(dir_fd)
+
+    def _writable(self, path: WorkPath) -> Place:
+        """The place a path leads to, if it may be written: in a root for writing, not denied, not protected."""
+        self._refuse_protected_name(path)
+        place = self._allowed(path, "write")
+        try:
+            self._refuse_unwritable(path, place)
+        except BaseException:
+            place.close()
+            raise
+        return place
+
+    def _refuse_protected_name(self, path: WorkPath) -> None:
+        requested = self._requested(path)
+        found = self._resolver.root_of(requested)
+        pattern = self.scope.protect.find(found[1], requested) if found else None
+        if pattern is not None:
+            raise _protected(path, f"`{pattern}`")
+
+    def _refuse_unwritable(self, path: WorkPath, place: Place) -> None:
+        absolute = place.absolute
+        if not any(is_below(absolute, directory.real) for directory in self.scope.write):
+            where = ", ".join(escaped(directory.given) for directory in self.scope.write) or "nowhere"
+            raise SandboxViolation(f"`{escaped(path.text)}` may be read but not written; writable: {where}")
+        found = self._resolver.root_of(absolute)
+        reason = protected_by(place, found[1] if found else absolute.lstrip("/"), self.scope.protect)
+        if reason is not None:
+            raise _protected(path, reason)
 
 
 def _held(scope: Scope) -> list[Root]:
@@ -278,8 +478,36 @@ def _with_rest(dir_fd: int, name: str, after: list[str]) -> str:
     return whole
 
 
-def _chunks(fd: int, size: int) -> Iterator[bytes]:
-    """A file to its end. The size is a hint: it may grow while it is read."""
-    while data := os.read(fd, max(size + 1, 65_536)):
-        yield data
-        size = 0
+def _utf8(text: str, shown: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise EncodingProblem(f"the text for `{shown}` has a lone surrogate at character {error.start}") from None
+
+
+def _protected(path: WorkPath, reason: str) -> SandboxViolation:
+    return SandboxViolation(
+        f"`{escaped(path.text)}` is protected against writing ({reason}): other programs run what it says. "
+        "Ask the user to change it, or to lift this with `protect` in their config"
+    )
+
+
+def _unchanged(dir_fd: int, name: str, old: OpenFile | None) -> bool:
+    """Whether a name still is the file that was read; under the lock, just before it is replaced."""
+    try:
+        now = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return old is None
+    return old is not None and Identity.of(now) == Identity.of(old.stat) and old.is_still_what_was_read()
+
+
+def _sync(path: WorkPath, dir_fd: int) -> None:
+    try:
+        sync_directory(dir_fd)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "unknown")
+        raise Internal(
+            f"`{escaped(path.text)}` was written, but its directory could not be synced ({name}): "
+            "after a power cut the old content may be back",
+            details={"errno": name, "written": True},
+        ) from None

@@ -20,7 +20,7 @@ _ENDS_IN_DOT_OR_SPACE = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 
 def folded(path: str) -> str:
     """A path as the most forgiving file system would compare it: no case, no invisible code points."""
-    path = path.lower() if path.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFC", path)).casefold()
+    path = path.lower() if path.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", path)).casefold()
     if "./" in path or " /" in path or path[-1:] in (".", " "):
         path = _ENDS_IN_DOT_OR_SPACE.sub("", path)
     return path

@@ -1,0 +1,108 @@
+"""ReadLog: what a session has seen of each file, so that nothing is overwritten that it has not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.errors import Conflict, NotRead
+
+HASHED_BYTES = 16 * 1024 * 1024  # above this the identity alone stands
+# Two changes within one tick of the file system's clock look the same. Younger files are always hashed.
+_SETTLED_NS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What changes when a file is changed or replaced, as far as the file system tells."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Identity:
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One file as it was when it was last read or written here."""
+
+    real: str
+    identity: Identity
+    digest: str | None
+    settled: bool
+
+    def still(self, identity: Identity, digest: str | None) -> bool:
+        """Whether the file is what was seen: by identity, else by content."""
+        if identity == self.identity and (self.settled or digest is None or self.digest is None):
+            return True
+        return digest is not None and digest == self.digest
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+class ReadLog:
+    """One entry per real file, however it was spelled: found by device and inode, and by real path when a file
+    was replaced. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_path: dict[str, Seen] = {}
+        self._by_inode: dict[tuple[int, int], Seen] = {}
+
+    def record(self, real: str, found: os.stat_result, digest: str | None) -> None:
+        """A file was read or written whole: this is what it is now."""
+        identity = Identity.of(found)
+        settled = time.time_ns() - max(identity.mtime_ns, identity.ctime_ns) > _SETTLED_NS
+        self._put(Seen(real, identity, digest, settled))
+
+    def _put(self, seen: Seen) -> None:
+        with self._lock:
+            before = self._by_path.get(seen.real)
+            if before is not None:
+                self._by_inode.pop((before.identity.device, before.identity.inode), None)
+            self._by_path[seen.real] = seen
+            self._by_inode[seen.identity.device, seen.identity.inode] = seen
+
+    def find(self, real: str, identity: Identity) -> Seen | None:
+        return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
+
+    def forget(self, real: str) -> None:
+        with self._lock:
+            seen = self._by_path.pop(real, None)
+            if seen is not None:
+                self._by_inode.pop((seen.identity.device, seen.identity.inode), None)
+
+    def seen(self) -> tuple[Seen, ...]:
+        """Every file this session has read or written, for those who look for changes."""
+        return tuple(self._by_path.values())
+
+    def check(self, shown: str, real: str, found: os.stat_result, data: bytes | None) -> None:
+        """NOT_READ or CONFLICT unless the file is what this session last saw. `data` is its content where known."""
+        identity = Identity.of(found)
+        seen = self.find(real, identity)
+        if seen is None:
+            raise NotRead(f"`{shown}` exists but was not read in this session; Read it first")
+        if identity == seen.identity and seen.settled:
+            return
+        digest = digest_of(data) if data is not None and len(data) <= HASHED_BYTES else None
+        if not seen.still(identity, digest):
+            raise Conflict(f"`{shown}` was changed by somebody else since it was read; Read it again, then redo this")
+
+    def state(self) -> list[dict[str, Any]]:
+        """Everything as plain values, to be kept between processes."""
+        return [asdict(seen) for seen in self.seen()]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for entry in state:
+            self._put(Seen(entry["real"], Identity(**entry["identity"]), entry["digest"], entry["settled"]))

@@ -1,0 +1,254 @@
+"""Finding the text an edit means: exactly, by trimmed lines, or by its first and last line."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.host.text import line_ends, usual_end, with_ends
+
+SIMILAR = 0.8
+_PAIRS = 2_000  # pairs of first and last line that are looked at
+_CANDIDATES = 40  # places compared closely when nothing matches
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Bytes `start` to `end` of a text become `new`."""
+
+    start: int
+    end: int
+    new: bytes
+
+
+def spliced(body: bytes, splices: Sequence[Splice]) -> bytes:
+    """A text with its splices done; they are in order and don't overlap."""
+    parts: list[bytes] = []
+    at = 0
+    for one in splices:
+        parts += (body[at : one.start], one.new)
+        at = one.end
+    parts.append(body[at:])
+    return b"".join(parts)
+
+
+def splice(body: bytes, start: int, end: int, new: bytes) -> Splice:
+    """A splice whose new lines end as the old ones did, and past them as their neighbours do."""
+    if b"\r\n" not in body or b"\n" not in new:
+        return Splice(start, end, new)
+    return Splice(start, end, with_ends(new, line_ends(body[start:end]), _end_nearby(body, start, end)))
+
+
+def _end_nearby(body: bytes, start: int, end: int) -> bytes:
+    after = body.find(b"\n", end)
+    nearest = after if after >= 0 else body.rfind(b"\n", 0, start)
+    if nearest < 0:
+        return usual_end(body)
+    return b"\r\n" if body[nearest - 1 : nearest] == b"\r" else b"\n"
+
+
+# --- exact ---
+
+
+def exact_spans(body: bytes, old: bytes) -> list[Span]:
+    """Every occurrence, without overlap. A newline in `old` stands for the file's own, LF or CRLF."""
+    if b"\n" not in old or (b"\r\n" not in body and b"\r\n" not in old):
+        return _raw_spans(body, old)
+    if b"\r\n" in old and (found := _raw_spans(body, old)):
+        return found
+    plain = body.replace(b"\r\n", b"\n")
+    found = _raw_spans(plain, old.replace(b"\r\n", b"\n"))
+    if found and len(plain) != len(body):
+        ends = _crlf_positions(body)
+        return [
+            (start + bisect.bisect_left(ends, start), end + bisect.bisect_left(ends, end)) for start, end in found
+        ]
+    return found
+
+
+def _raw_spans(body: bytes, old: bytes) -> list[Span]:
+    spans: list[Span] = []
+    at = body.find(old)
+    while at >= 0:
+        spans.append((at, at + len(old)))
+        at = body.find(old, at + len(old))
+    return spans
+
+
+def _crlf_positions(body: bytes) -> list[int]:
+    """Where the newlines of CRLF pairs are once all pairs have become LF."""
+    return [match.start() - before for before, match in enumerate(re.finditer(rb"\r\n", body))]
+
+
+# --- by lines ---
+
+
+class Lines:
+    """A text as lines, with where each one begins."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.raw = body.split(b"\n")
+        if self.raw[-1] == b"":
+            self.raw.pop()
+        self.trimmed = [_trimmed(line) for line in self.raw]
+        self.starts: list[int] = []
+        at = 0
+        for line in self.raw:
+            self.starts.append(at)
+            at += len(line) + 1
+
+    def span(self, first: int, last: int, *, with_end: bool) -> Span:
+        """From the beginning of one line to the end of another, with or without its line end."""
+        end = self.starts[last] + len(self.raw[last])
+        if with_end:
+            return self.starts[first], min(end + 1, len(self.body))
+        return self.starts[first], end - (1 if self.raw[last].endswith(b"\r") else 0)
+
+
+def _trimmed(line: bytes) -> bytes:
+    if line.isascii():
+        return line.strip()
+    return line.decode("utf-8", "surrogateescape").strip().encode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class LineMatch:
+    """Lines `first` to `last` of the file (from 0) stand for the lines of the text that was looked for."""
+
+    first: int
+    last: int
+
+
+def trimmed_matches(lines: Lines, old: bytes) -> list[LineMatch]:
+    """Places where every line is the same but for the space around it."""
+    wanted = Lines(old).trimmed
+    if not any(wanted):
+        return []
+    last = len(lines.trimmed) - len(wanted)
+    return [
+        LineMatch(at, at + len(wanted) - 1)
+        for at, line in enumerate(lines.trimmed[: last + 1])
+        if line == wanted[0] and lines.trimmed[at : at + len(wanted)] == wanted
+    ]
+
+
+def anchored_matches(lines: Lines, old: bytes) -> list[LineMatch]:
+    """Places that begin and end with the same line and are similar between; the best end for each beginning."""
+    wanted = Lines(old).trimmed
+    if len(wanted) < 3 or not wanted[0] or not wanted[-1]:
+        return []
+    ends = [at for at, line in enumerate(lines.trimmed) if line == wanted[-1]]
+    matches: list[LineMatch] = []
+    pairs = 0
+    for first, line in enumerate(lines.trimmed):
+        if line != wanted[0]:
+            continue
+        near = ends[bisect.bisect_left(ends, first + 2) : bisect.bisect_right(ends, first + 2 * len(wanted) + 10)]
+        pairs += len(near)
+        if pairs > _PAIRS:
+            break
+        scored = [(_similarity(wanted[1:-1], lines.trimmed[first + 1 : last]), -last) for last in near]
+        best = max(scored, default=(0.0, 0))
+        if best[0] >= SIMILAR:
+            matches.append(LineMatch(first, -best[1]))
+    return matches
+
+
+def _similarity(wanted: Sequence[bytes], found: Sequence[bytes]) -> float:
+    if wanted == found:
+        return 1.0
+    one, other = (b"\n".join(part).decode("utf-8", "replace") for part in (wanted, found))
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    if matcher.real_quick_ratio() < SIMILAR or matcher.quick_ratio() < SIMILAR:
+        return 0.0
+    return matcher.ratio()
+
+
+def line_splice(lines: Lines, match: LineMatch, old: bytes, new: bytes) -> Splice:
+    """The splice for a match by lines: the new text takes over the file's indentation."""
+    matched = lines.raw[match.first : match.last + 1]
+    indented = _reindented(old.replace(b"\r\n", b"\n"), new, matched)
+    whole = old.endswith(b"\n")
+    start, end = lines.span(match.first, match.last, with_end=whole)
+    if whole and indented and not indented.endswith(b"\n") and lines.body[end - 1 : end] == b"\n":
+        end -= 2 if lines.body[end - 2 : end] == b"\r\n" else 1
+    return splice(lines.body, start, end, indented)
+
+
+def _reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
+    wanted = old.split(b"\n")
+    pairs = [(_indent(one), _indent(other)) for one, other in zip(wanted, matched, strict=False) if one.strip()]
+    if not pairs or all(one == other for one, other in pairs):
+        return new
+    known = dict(reversed(pairs))
+    return b"\n".join(_shifted(line, known, *pairs[0]) for line in new.split(b"\n"))
+
+
+def _indent(line: bytes) -> bytes:
+    return line[: len(line) - len(line.lstrip(b" \t"))]
+
+
+def _shifted(line: bytes, known: dict[bytes, bytes], asked: bytes, real: bytes) -> bytes:
+    """A line of the new text with the indentation the file has where the model wrote its own."""
+    if not line.strip():
+        return line
+    indent = _indent(line)
+    rest = line[len(indent) :]
+    if indent in known:
+        return known[indent] + rest
+    if indent.startswith(asked):
+        return real + indent[len(asked) :] + rest
+    return real[: max(0, len(real) - (len(asked) - len(indent)))] + rest
+
+
+# --- nothing matched ---
+
+
+def nearest(lines: Lines, old: bytes) -> LineMatch | None:
+    """The place in the file that is most like the text that was not found."""
+    wanted = [line for line in Lines(old).trimmed if line]
+    if not wanted or not lines.raw:
+        return None
+    height = len(Lines(old).trimmed)
+    scored = [(_likeness(lines, first, height, wanted), -first) for first in _beginnings(lines, Lines(old).trimmed)]
+    best = max(scored, default=(0.0, 0))
+    if best[0] < 0.3:
+        return None
+    first = -best[1]
+    return LineMatch(first, min(first + height, len(lines.raw)) - 1)
+
+
+def _beginnings(lines: Lines, wanted: Sequence[bytes]) -> Iterable[int]:
+    """Where the text might begin, judged by lines that are the same, else by lines that are alike."""
+    where: dict[bytes, list[int]] = {}
+    for at, line in enumerate(lines.trimmed):
+        where.setdefault(line, []).append(at)
+    votes: dict[int, int] = {}
+    for depth, line in enumerate(wanted):
+        for at in where.get(line, ())[:_CANDIDATES] if line else ():
+            votes[max(0, at - depth)] = votes.get(max(0, at - depth), 0) + len(line)
+    if not votes:
+        longest = max(range(len(wanted)), key=lambda depth: len(wanted[depth]))
+        for line in _alike(wanted[longest], list(where)):
+            votes.update((max(0, at - longest), 1) for at in where[line][:_CANDIDATES])
+    return sorted(votes, key=lambda at: (-votes[at], at))[:_CANDIDATES]
+
+
+def _alike(line: bytes, others: list[bytes]) -> list[bytes]:
+    wanted = line.decode("utf-8", "replace")[:400]
+    near = [other for other in others if abs(len(other) - len(line)) <= len(line) // 2 + 4][:5_000]
+    texts = {other.decode("utf-8", "replace")[:400]: other for other in near}
+    return [texts[text] for text in difflib.get_close_matches(wanted, texts, n=5, cutoff=0.5)]
+
+
+def _likeness(lines: Lines, first: int, height: int, wanted: Sequence[bytes]) -> float:
+    found = [line for line in lines.trimmed[first : first + height] if line]
+    one, other = (b"\n".join(part).decode("utf-8", "replace")[:4_000] for part in (wanted, found))
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=len(one) > 1_000)
+    return matcher.ratio()

@@ -1,0 +1,125 @@
+"""What ScopedFs opens: a regular file to read from, a directory to list. Only descriptors from here on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from holdfast.host.guard import HASHED_BYTES, ReadLog, digest_of
+from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
+from holdfast.host.text import HEAD_BYTES, Form, marked_form
+
+COUNTED_BYTES = 64 * 1024 * 1024  # up to this size the lines after a window are counted, too
+_RACY_NS = 50_000_000
+_PLAIN = Form()
+
+
+class OpenDirectory:
+    """A directory that is open for listing (`os.scandir(fd)`, `dir_fd=fd`). `real` is where it really is."""
+
+    __slots__ = ("fd", "real", "stat")
+
+    def __init__(self, fd: int, stat: os.stat_result, real: str) -> None:
+        self.fd = fd
+        self.stat = stat
+        self.real = real
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def __enter__(self) -> OpenDirectory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self.fd)
+
+
+class OpenFile:
+    """A regular file that is open for reading; `stat` is what it was when it was opened."""
+
+    __slots__ = ("_content", "_form", "fd", "real", "stat")
+
+    def __init__(self, fd: int, stat: os.stat_result, real: str) -> None:
+        self.fd = fd
+        self.stat = stat
+        self.real = real
+        self._content: bytes | None = None
+        self._form: Form | None = None
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self.fd)
+
+    @property
+    def is_small(self) -> bool:
+        """Small enough to be read and hashed whole."""
+        return self.stat.st_size <= HASHED_BYTES
+
+    def content(self) -> bytes:
+        """All bytes, read once."""
+        if self._content is None:
+            self._content = _whole(self.fd, self.stat.st_size)
+        return self._content
+
+    def head(self) -> bytes:
+        """The first bytes, by which a file's kind is told."""
+        return self.content()[:HEAD_BYTES] if self.is_small else os.pread(self.fd, HEAD_BYTES, 0)
+
+    @property
+    def form(self) -> Form:
+        """What a byte order mark tells of the text; plain UTF-8 without one."""
+        if self._form is None:
+            self._form = marked_form(self.head()) or _PLAIN
+        return self._form
+
+    def record(self, reads: ReadLog) -> None:
+        """Note in a session's log what this file is now."""
+        reads.record(self.real, self.stat, digest_of(self.content()) if self.is_small else None)
+
+    def is_still_what_was_read(self) -> bool:
+        """Whether the bytes are those that were read, where the times can't tell: the file was just changed."""
+        changed = max(self.stat.st_mtime_ns, self.stat.st_ctime_ns)
+        if self._content is None or time.time_ns() - changed > _RACY_NS:
+            return True
+        return _whole(self.fd, self.stat.st_size) == self._content
+
+    def window(self, offset: int, limit: int, *, budget: int = 1 << 62) -> Window:
+        """Lines from `offset` on; negative: the last ones. Wide encodings come as UTF-8, others as they are."""
+        if offset >= 0:
+            count = self.stat.st_size <= COUNTED_BYTES
+            return window(self._chunks(), offset, limit, budget=budget, count=count)
+        if self.form.wide or self.stat.st_size <= COUNTED_BYTES:
+            total = count_lines(self._chunks())
+            return window(self._chunks(), max(0, total + offset), limit, budget=budget, count=True)
+        start, there = tail_start(self.fd, self.stat.st_size, -offset)
+        tail = window(file_chunks(self.fd, start), 0, limit, budget=budget, count=False)
+        first = -there if start else 1
+        return Window(tail.lines, first, None, tail.more, tail.newline, tail.long)
+
+    def _chunks(self) -> Iterator[bytes]:
+        mark = len(self.form.bom)
+        chunks = data_chunks(self.content()) if self.is_small else file_chunks(self.fd)
+        if self.form.wide:
+            return as_utf8(chunks, self.form)
+        if mark:
+            return data_chunks(self.content(), mark) if self.is_small else file_chunks(self.fd, mark)
+        return chunks
+
+
+def _whole(fd: int, size: int) -> bytes:
+    """A file to its end. The size is a hint: it may grow while it is read."""
+    data = os.pread(fd, size + 1, 0)
+    if len(data) == size:
+        return data
+    parts, at = [data], len(data)
+    while data:
+        data = os.pread(fd, 1 << 20, at)
+        parts.append(data)
+        at += len(data)
+    return b"".join(parts)

@@ -1,0 +1,1 @@
+"""One file a group of comparisons; each has measure(run)."""

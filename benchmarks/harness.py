@@ -1,0 +1,133 @@
+"""Measures two or more sides in turns, and keeps what came out as rows."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+CACHE = ROOT / ".cache" / "bench"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of RESULTS.md. `met` is None where a row has no figure to meet, or was not run."""
+
+    group: str
+    name: str
+    figure: str
+    measured: str
+    spread: str = ""
+    met: bool | None = None
+    note: str = ""
+    value: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        if self.met is None:
+            return "not run" if self.measured == "not run" else ""
+        return "met" if self.met else "**missed**"
+
+
+@dataclass
+class Run:
+    """What a group needs to know: how thorough to be, where its data is, and where its rows go."""
+
+    quick: bool = False
+    rows: list[Row] = field(default_factory=list[Row])
+    say: Callable[[str], None] = print
+
+    @property
+    def rounds(self) -> int:
+        return 5 if self.quick else 11
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        self.say(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip())
+
+    def not_run(self, group: str, name: str, figure: str, why: str) -> None:
+        self.add(Row(group, name, figure, "not run", note=why))
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int, warm: int = 1) -> dict[str, list[float]]:
+    """Times of each side, taken in turns, so that noise falls on all of them alike."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    names = list(sides)
+    for _ in range(warm):
+        for name in names:
+            sides[name]()
+    for turn in range(rounds):
+        for name in names if turn % 2 == 0 else reversed(names):
+            times[name].append(seconds(sides[name]))
+    return times
+
+
+def ratios(ours: Iterable[float], theirs: Iterable[float]) -> list[float]:
+    return [a / b for a, b in zip(ours, theirs, strict=True)]
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def compare(
+    run: Run,
+    group: str,
+    name: str,
+    sides: Mapping[str, Callable[[], Any]],
+    *,
+    at_most: Mapping[str, float] | None = None,
+    rounds: int | None = None,
+    warm: int = 1,
+    note: str = "",
+) -> dict[str, list[float]]:
+    """A row for each side but the first: how many times longer the first (ours) took, and whether that is met."""
+    times = interleaved(sides, rounds or run.rounds, warm)
+    ours, *others = sides
+    for other in others:
+        low, middle, high = quartiles(ratios(times[ours], times[other]))
+        limit = (at_most or {}).get(other)
+        run.add(
+            Row(
+                group,
+                f"{name}, against {other}",
+                f"≤ {limit:g}×" if limit is not None else "–",
+                f"{middle:.2f}×",
+                f"{low:.2f}–{high:.2f}",
+                None if limit is None else middle <= limit,
+                note,
+                middle,
+            )
+        )
+    return times
+
+
+def bound(
+    run: Run,
+    group: str,
+    name: str,
+    value: float,
+    limit: float,
+    unit: str,
+    *,
+    at_least: bool = False,
+    spread: str = "",
+    note: str = "",
+) -> None:
+    """A row for a number that has a bound of its own: memory, milliseconds over a floor, a count."""
+    sign = "≥" if at_least else "≤"
+    met = value >= limit if at_least else value <= limit
+    run.add(Row(group, name, f"{sign} {limit:g} {unit}", f"{value:.3g} {unit}", spread, met, note, value))

@@ -1,0 +1,73 @@
+"""The peers we are measured beside, fetched from the package registries into a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.harness import CACHE, ROOT
+
+VENV = CACHE / "venv"
+NPM = CACHE / "npm"
+PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3"]
+NODE_PEERS = ["@modelcontextprotocol/server-filesystem", "@wonderwhy-er/desktop-commander"]
+
+# The override names the newest version a registry had: without it one server could not be installed there.
+PACKAGE = '{"private": true, "overrides": {"typedarray.prototype.slice": "1.0.5"}}'
+
+
+def python_with_peers() -> tuple[str, str]:
+    """An interpreter that has holdfast and as many Python peers as could be had, and what was missing."""
+    python = VENV / "bin" / "python"
+    wanted = "\n".join([str(ROOT), *PYTHON_PEERS, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
+    stamp = VENV / ".installed"
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+        return str(python), ""
+    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if subprocess.run([*pip, "-e", f"{ROOT}[all]", "hypothesis"], check=False).returncode != 0:
+        return sys.executable, "the peers' packages could not be installed (no network?)"
+    if subprocess.run([*pip, *PYTHON_PEERS], check=False).returncode != 0:
+        return str(python), "fastmcp and pydantic-ai could not be installed"
+    stamp.write_text(wanted, encoding="utf-8")
+    return str(python), ""
+
+
+def node_peers() -> str:
+    """Installs the Node servers; returns which are missing and why, or nothing."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        return "no npm on this machine"
+    NPM.mkdir(parents=True, exist_ok=True)
+    if not (NPM / "package.json").is_file():
+        (NPM / "package.json").write_text(PACKAGE, encoding="utf-8")
+    return "; ".join(filter(None, map(_install_node, NODE_PEERS)))
+
+
+def _install_node(package: str) -> str:
+    if node_server(package) is not None:
+        return ""
+    command = [
+        "npm",
+        "install",
+        "--silent",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        package,
+    ]
+    environment = {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
+    done = subprocess.run(command, cwd=NPM, check=False, capture_output=True, text=True, env=environment)
+    return "" if done.returncode == 0 else f"npm could not install {package}"
+
+
+def node_server(package: str) -> list[str] | None:
+    """The command that starts an installed Node server, or None."""
+    place = NPM / "node_modules" / package
+    for candidate in ("dist/index.js", "index.js", "build/index.js"):
+        if (place / candidate).is_file():
+            return [shutil.which("node") or "node", str(Path(place) / candidate)]
+    return None

@@ -12,11 +12,11 @@ from holdfast.errors import ToolError
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it. `arguments` is JSON text, or the object it stands for."""
+    """One call as the model made it. `arguments` is JSON text, or the object it stands for; None is none."""
 
     id: str
     name: str
-    arguments: str | bytes | Mapping[str, Any] = "{}"
+    arguments: str | bytes | Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Gate:
         answer = await self._ask(question)
         if answer == "always" and word.token is not None:
             self._always.add(word.token)
-        if answer not in (True, "always"):
+        if answer is not True and answer != "always":
             raise PolicyDenied(f"{word.reason}; the user said no")
 
 
@@ -93,5 +93,7 @@ async def after_call(
         changed: Any = hook(call, tool, message)
         if inspect.isawaitable(changed):
             changed = await changed
-        message = changed if isinstance(changed, ToolMessage) else message
+        if changed is not None and not isinstance(changed, ToolMessage):
+            raise TypeError(f"a hook after a call gives a ToolMessage or None, not {type(changed).__name__}")
+        message = changed or message
     return message

@@ -6,7 +6,7 @@ import difflib
 import itertools
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,47 +14,48 @@ import anyio
 
 from holdfast.call.cache import OutputCache
 from holdfast.call.hooks import AskCallback, Gate, PostToolCall, PreToolCall, after_call
-from holdfast.errors import PolicyDenied, ToolError, ToolNotFound
+from holdfast.errors import Internal, PolicyDenied, ToolError, ToolNotFound
 from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
-from holdfast.tool.definition import Tool, unexpected
-from holdfast.tool.depends import Lifetime
+from holdfast.tool.definition import RawArguments, Tool, answered
+from holdfast.tool.depends import Lifetime, factory_faults
 from holdfast.tool.providers import Form, definitions
-from holdfast.tool.render import render
+from holdfast.tool.render import render, speakable
+
+# What a failed hook means for the call.
+DID_NOT_RUN = ", so the call did not run"
+HELD_BACK = ", so its answer is held back"
 
 
 async def run_call(
     session: Session, call: ToolCall, progress: Callable[[Progress], None] | None = None
 ) -> ToolMessage:
     """One call from door to door. Never raises, except to be cancelled."""
-    message = await _caught(session, call, _walk(session, call, progress))
-    if session.after:
-        tool = session.tools.get(call.name)
-        message = await _caught(session, call, after_call(session.after, call, tool, message))
-    return message
+    name = f"`{call.name[:80]}`"
+    try:
+        message = await answered(_walk(session, call, progress), name, session.logger)
+    except ToolError as error:
+        message = refusal(call, error)
+    if not session.after:
+        return message
+    try:
+        hooks = after_call(session.after, call, session.tools.get(call.name), message)
+        return await answered(hooks, f"{name} has ended, but a hook after it", session.logger, HELD_BACK)
+    except ToolError as error:
+        return refusal(call, error)
 
 
 async def _walk(session: Session, call: ToolCall, progress: Callable[[Progress], None] | None) -> ToolMessage:
     tool = session.find(call.name)
     arguments = tool.arguments.parse(call.arguments)
     if session.gate.hooks:
-        await session.gate.pass_through(call, tool, arguments)
-    ctx = session.context(progress)
-    value = await tool.run(arguments, ctx)
-    result = render(value, tool.name)
+        gate = session.gate.pass_through(call, tool, arguments)
+        await answered(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
+    value = await tool.run(arguments, session.context.for_call(progress))
+    result = render(value)
     content, ref = await session.cache.fit(result, output=tool.traits.output)
     session.finished = session.finished or tool.traits.ends
     return ToolMessage(call.id, tool.name, content, output_ref=ref, done=tool.traits.ends)
-
-
-async def _caught(session: Session, call: ToolCall, step: Awaitable[ToolMessage]) -> ToolMessage:
-    """The only two catchers: a failure that is an answer, and one that nobody meant."""
-    try:
-        return await step
-    except ToolError as error:
-        return refusal(call, error)
-    except (Exception, SystemExit) as fault:  # noqa: BLE001 - a tool may raise anything; the session goes on
-        return refusal(call, unexpected(call.name, fault, session.logger))
 
 
 def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
@@ -62,7 +63,7 @@ def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
         content = f"Permission denied: {error.message}"
     else:
         content = f"Error executing tool: {error.code}: {error.message}"
-    return ToolMessage(call.id, call.name, content, is_error=True, error=error)
+    return ToolMessage(call.id, call.name, speakable(content), is_error=True, error=error)
 
 
 class Session:
@@ -87,20 +88,22 @@ class Session:
             if tool.name in self.tools:
                 raise ValueError(f"two tools are named `{tool.name}`")
             self.tools[tool.name] = tool
+        for dependency, factory in (overrides or {}).items():
+            if faults := factory_faults(factory):
+                raise TypeError(f"override `{dependency}` can't be called: {'; '.join(faults)}")
         self.gate = Gate(tuple(before), ask)
         self.after = tuple(after)
         self.cache = cache or OutputCache(session=self.id)
         self.logger = logger or LOGGER
         self.finished = False
-        self._overrides = dict(overrides or {})
         self._lifetime = Lifetime()
-        self._now = now
+        self.context = ToolContext(overrides=overrides, logger=logger, now=now, lifetime=self._lifetime)
         self._numbers = itertools.count(1)
 
     async def call(
         self,
         name: str,
-        arguments: Mapping[str, Any] | str | bytes = "{}",
+        arguments: RawArguments = None,
         *,
         id: str | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -126,6 +129,8 @@ class Session:
         return definitions(self.tools.values(), form)
 
     def find(self, name: str) -> Tool:
+        if self._lifetime.closed:
+            raise Internal("the session is closed; open another one")
         tool = self.tools.get(name)
         if tool is None:
             raise ToolNotFound(f"no tool named `{name[:80]}`; {self._near(name)}")
@@ -136,16 +141,7 @@ class Session:
         near = difflib.get_close_matches(name[:80].casefold(), list(folded), 3, 0.5)
         if near:
             return "did you mean " + " or ".join(f"`{folded[one]}`" for one in near) + "?"
-        return f"there are {', '.join(self.tools)}"
-
-    def context(self, progress: Callable[[Progress], None] | None = None) -> ToolContext:
-        return ToolContext(
-            overrides=self._overrides,
-            logger=self.logger,
-            now=self._now,
-            progress=progress,
-            session=self._lifetime,
-        )
+        return f"there are {', '.join(self.tools)}" if self.tools else "this session has no tools"
 
     async def __aenter__(self) -> Session:
         return self

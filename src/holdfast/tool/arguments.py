@@ -1,95 +1,105 @@
-"""JSON text in, argument model out, in one pass; every fault of a call told at once."""
+"""JSON text in, argument model out; every fault of a call told at once, in the caller's own terms."""
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
+from pydantic_core import ErrorDetails, PydanticSerializationError, from_json, to_json
 
 from holdfast.errors import InvalidArgument
+from holdfast.tool.mend import mended
+from holdfast.tool.shape import is_open, property_names
+
+Path = tuple[int | str, ...]
 
 _NOT_A_NUMBER = (b"NaN", b"Infinity")
-_WANTS_STRUCTURE = frozenset(
-    {
-        "list_type",
-        "dict_type",
-        "model_type",
-        "model_attributes_type",
-        "tuple_type",
-        "set_type",
-        "frozen_set_type",
-    }
-    | {"dataclass_type", "mapping_type", "iterable_type", "dict_attributes_type"}
-)
+_FAULTS_TOLD = 20
+_WORDS = {
+    "must be a string": ("string_type",),
+    "must be an integer": ("int_type", "int_parsing", "int_from_float"),
+    "must be a number": ("float_type", "float_parsing", "finite_number", "decimal_type", "decimal_parsing"),
+    "must be true or false": ("bool_type", "bool_parsing"),
+    "must be null": ("none_required",),
+    "must be an array": ("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
+    "must be an object": (
+        "dict_type mapping_type model_type model_attributes_type dataclass_type dict_attributes_type".split()
+    ),
+}
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_WORDS_OF = {kind: words for words, kinds in _WORDS.items() for kind in kinds}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    path: Path
+    kind: str
+    problem: str
 
 
 class Arguments:
     """Validates the arguments of one tool. Made once, when the tool is defined."""
 
-    __slots__ = ("_names", "_validate", "model")
+    __slots__ = ("_extra", "_schema", "_validate", "model")
 
-    def __init__(self, model: type[BaseModel]) -> None:
+    def __init__(self, model: type[BaseModel], schema: Mapping[str, Any]) -> None:
         self.model = model
+        self._schema = schema
         self._validate = TypeAdapter(model).validator.validate_json
-        self._names = [field.alias or name for name, field in model.model_fields.items()]
+        self._extra: Literal["forbid"] | None = None if is_open(schema) else "forbid"
 
-    def parse(self, raw: str | bytes | Mapping[str, Any]) -> BaseModel:
+    def parse(self, raw: str | bytes | Mapping[str, Any] | None) -> BaseModel:
+        """Exactly typed arguments pass at once; others are read as what they clearly stand for, or refused."""
         text = _json_text(raw)
         try:
-            return self._validate(text)
-        except ValidationError as fault:
-            return self._mend(text, fault)
+            return self._validate(text, strict=True, extra=self._extra)
+        except ValidationError:
+            return self._lenient(_object(text))
 
-    def _mend(self, text: bytes, fault: ValidationError) -> BaseModel:
-        """What models often send and clearly mean: an array as JSON text, null for "not given"."""
-        errors = fault.errors(include_url=False)
-        if any(error["type"] == "json_invalid" for error in errors) or not errors[0]["loc"]:
-            self._refuse(errors)
-        data = json.loads(text)
-        if not [error for error in errors if _mended(data, error)]:
-            self._refuse(errors)
+    def _lenient(self, given: dict[str, Any]) -> BaseModel:
+        data = mended(given, self._schema)
         try:
-            return self._validate(json.dumps(data))
-        except ValidationError as second:
-            self._refuse(second.errors(include_url=False))
+            return self._validate(to_json(data), strict=False, extra=self._extra)
+        except ValidationError as fault:
+            errors = fault.errors(include_url=False, include_context=False)
+            raise self._refusal(_gathered([_fault(error, data) for error in errors]), given) from None
 
-    def _refuse(self, errors: Sequence[ErrorDetails]) -> NoReturn:
-        told = [self._tell(error) for error in errors]
-        lead = f"{len(told)} problems: " if len(told) > 1 else ""
-        faults = [{"argument": _place(error["loc"]), "problem": _problem(error)} for error in errors]
-        raise InvalidArgument(lead + "; ".join(told), details={"errors": faults})
+    def _refusal(self, faults: Sequence[_Fault], given: dict[str, Any]) -> InvalidArgument:
+        told = [self._tell(fault, given) for fault in faults[:_FAULTS_TOLD]]
+        more = [f"and {len(faults) - _FAULTS_TOLD} more"] if len(faults) > _FAULTS_TOLD else []
+        lead = f"{len(faults)} problems: " if len(faults) > 1 else ""
+        listed = [{"argument": _place(f.path), "problem": f.problem} for f in faults[:_FAULTS_TOLD]]
+        return InvalidArgument(lead + "; ".join(told + more), details={"errors": listed})
 
-    def _tell(self, error: ErrorDetails) -> str:
-        place, kind = _place(error["loc"]), error["type"]
-        if kind == "json_invalid":
-            return f"the arguments are not valid JSON: {error.get('ctx', {}).get('error', error['msg'])}"
-        if not error["loc"]:
-            return f"the arguments must be a JSON object, not {_shown(error['input'])}"
-        if kind == "extra_forbidden":
-            return f"`{place}`: no such argument{self._near(place)}"
-        if kind == "missing":
-            return f"`{place}`: required"
-        return f"`{place}`: {_problem(error)}, not {_shown(error['input'])}"
+    def _tell(self, fault: _Fault, given: dict[str, Any]) -> str:
+        if not fault.path:
+            return fault.problem
+        place = f"`{_place(fault.path)}`"
+        if fault.kind in _UNKNOWN:
+            return f"{place}: no such argument{self._near(fault.path)}"
+        if fault.kind != "missing" and fault.problem.startswith("must be"):
+            return f"{place}: {fault.problem}, not {_shown(_at(given, fault.path))}"
+        return f"{place}: {fault.problem}"
 
-    def _near(self, place: str) -> str:
-        near = difflib.get_close_matches(place, self._names, 1, 0.5)
+    def _near(self, path: Path) -> str:
+        names = property_names(self._schema, path[:-1])
+        near = difflib.get_close_matches(str(path[-1])[:80], names, 1, 0.5)
         if near:
             return f", did you mean `{near[0]}`?"
-        return f"; there are {', '.join(f'`{name}`' for name in self._names)}" if self._names else "; it takes none"
+        return f"; there are {', '.join(f'`{name}`' for name in names)}" if names else "; it takes none"
 
 
-def _json_text(raw: str | bytes | Mapping[str, Any]) -> bytes:
+def _json_text(raw: str | bytes | Mapping[str, Any] | None) -> bytes:
     if isinstance(raw, bytes):
         text = raw
     elif isinstance(raw, str):
         text = _encoded(raw)
     else:
-        text = _dumped(raw)
-    if not text or text.isspace():
+        text = _dumped(raw or {})
+    if not text or text.isspace() or text == b"null":
         return b"{}"  # some models send nothing at all where there are no arguments
     if any(word in text for word in _NOT_A_NUMBER):
         _refuse_not_a_number(text)
@@ -114,47 +124,36 @@ def _dumped(raw: Mapping[str, Any]) -> bytes:
 
 
 def _refuse_not_a_number(text: bytes) -> None:
-    def refuse(word: str) -> NoReturn:
-        raise InvalidArgument(f"the arguments hold {word}, which is not JSON; send a number, null or a string")
-
+    """The words are there; only a parser knows whether they stand inside a string."""
     try:
-        json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError):
-        return  # told by validation, with the place
+        from_json(text, allow_inf_nan=False)
+    except ValueError:
+        _object(text)
+        raise InvalidArgument("NaN and Infinity are not JSON; send a number, null or a string") from None
 
 
-def _mended(data: Any, error: ErrorDetails) -> bool:
-    """Changes the one value an error is about, where it clearly stands for another. True if it did."""
-    holder, last = _holder(data, error["loc"])
-    if holder is None:
-        return False
-    value = holder[last]
-    if value is None and isinstance(holder, dict) and error["type"] != "missing":
-        del cast("dict[str, Any]", holder)[cast("str", last)]
-        return True
-    if isinstance(value, str) and error["type"] in _WANTS_STRUCTURE:
-        return _opened(holder, last, value)
-    return False
-
-
-def _opened(holder: Any, last: int | str, text: str) -> bool:
+def _object(text: bytes) -> dict[str, Any]:
     try:
-        inner = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(inner, (list, dict)):
-        return False
-    holder[last] = inner
-    return True
+        data = from_json(text)
+    except ValueError as fault:
+        raise InvalidArgument(f"the arguments are not valid JSON ({fault}); send one JSON object") from None
+    if not isinstance(data, dict):
+        raise InvalidArgument(f"the arguments must be a JSON object, not {_shown(data)}")
+    return cast("dict[str, Any]", data)
 
 
-def _holder(data: Any, loc: tuple[int | str, ...]) -> tuple[Any, int | str]:
-    """The object or array that holds the value at loc; steps that a union adds are passed over."""
-    holder, last = None, ""
-    for step in loc:
+def _fault(error: ErrorDetails, data: Any) -> _Fault:
+    return _Fault(_path(error, data), error["type"], _problem(error))
+
+
+def _path(error: ErrorDetails, data: Any) -> Path:
+    """The way to the value in the caller's JSON; steps that only name a branch of a union are passed over."""
+    path: list[int | str] = []
+    for step in error["loc"]:
         if _has(data, step):
-            holder, last, data = data, step, data[step]
-    return holder, last
+            path.append(step)
+            data = data[step]
+    return (*path, error["loc"][-1]) if error["type"] == "missing" else tuple(path)
 
 
 def _has(data: Any, step: int | str) -> bool:
@@ -163,19 +162,44 @@ def _has(data: Any, step: int | str) -> bool:
     return isinstance(data, list) and isinstance(step, int) and step < len(cast("list[Any]", data))
 
 
-def _place(loc: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in loc)
-
-
 def _problem(error: ErrorDetails) -> str:
+    if error["type"] == "missing":
+        return "required"
+    if error["type"] in _UNKNOWN:
+        return "no such argument"
+    if error["type"] in _WORDS_OF:
+        return _WORDS_OF[error["type"]]
     text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    text = text.replace("Input should be", "must be")
-    return text[:1].lower() + text[1:] if text[:2] != text[:2].upper() else text
+    for theirs, ours in (("Input should be", "must be"), ("String should", "must")):
+        text = text.replace(theirs, ours)
+    return text
+
+
+def _gathered(faults: Sequence[_Fault]) -> list[_Fault]:
+    """One fault a place: the branches of a union that all failed become one sentence with `or`."""
+    by_path: dict[Path, _Fault] = {}
+    for fault in faults:
+        first = by_path.setdefault(fault.path, fault)
+        if fault.problem not in first.problem:
+            either = f"{first.problem} or {fault.problem.removeprefix('must be ')}"
+            by_path[fault.path] = _Fault(fault.path, first.kind, either)
+    return list(by_path.values())
+
+
+def _at(data: Any, path: Path) -> Any:
+    """What stands there in the text as it came; a part of a JSON string is shown as the whole string."""
+    for step in path:
+        if not _has(data, step):
+            break
+        data = data[step]
+    return data
+
+
+def _place(path: Path) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _shown(value: Any) -> str:
-    try:
-        text = to_json(value).decode()
-    except (PydanticSerializationError, ValueError, RecursionError):
-        text = type(value).__name__
+    text = to_json(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."

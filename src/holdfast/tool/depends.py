@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AsyncContextDecorator,
+    AsyncExitStack,
+    ContextDecorator,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
+from weakref import WeakKeyDictionary
 
 import anyio
 
-from holdfast.tool.context import Factory, ToolContext
+from holdfast.tool.context import LOGGER, Factory, ToolContext
 from holdfast.tool.hints import hints_of
 
 T = TypeVar("T")
@@ -28,7 +35,8 @@ CLOSING_SECONDS = 30.0
 @dataclass(frozen=True)
 class DependencyKey(Generic[T_co]):
     """A dependency by name. `create` may be sync or async, a generator, or a context manager, and may itself
-    have `Depends` parameters. `scope` says how long a value lives."""
+    have `Depends` parameters. `scope` says how long a value lives. A sync `create` runs on the event loop: make it
+    async where it waits for something."""
 
     id: str
     create: Callable[..., T_co | Awaitable[T_co] | Generator[T_co, Any, Any] | AsyncGenerator[T_co, Any] | Any] = (
@@ -39,7 +47,8 @@ class DependencyKey(Generic[T_co]):
 
 @dataclass(frozen=True)
 class Depends:
-    """Marks a parameter as injected: `Annotated[Db, Depends(DB)]`, with a key or a plain callable."""
+    """Marks a parameter as injected: `Annotated[Db, Depends(DB)]`, with a key or a plain callable, whose name
+    is then the id to override it by."""
 
     source: DependencyKey[Any] | Callable[..., Any]
 
@@ -60,80 +69,57 @@ def depends_of(annotation: Any) -> DependencyKey[Any] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A factory, inspected once: how to call it and what it needs."""
-
-    make: Callable[..., Any]
-    kind: Literal["plain", "async", "context", "async-context"]
-    needs: tuple[tuple[str, DependencyKey[Any] | None], ...]  # None: the ToolContext
+def hides_depends(annotation: Any) -> bool:
+    """Whether a Depends stands somewhere inside an annotation, where nothing would be injected."""
+    return isinstance(annotation, Depends) or any(hides_depends(part) for part in get_args(annotation))
 
 
-_recipes: dict[Callable[..., Any], Recipe] = {}
+Needs: TypeAlias = tuple[tuple[str, DependencyKey[Any] | None], ...]  # None stands for the ToolContext
+
+_needs: WeakKeyDictionary[Callable[..., Any], Needs] = WeakKeyDictionary()
 
 
-def recipe_of(factory: Callable[..., Any]) -> Recipe:
+def needs_of(factory: Callable[..., Any]) -> Needs:
+    """What a factory wants to be called with. Read once; a factory that is gone is forgotten."""
     try:
-        known = _recipes.get(factory)
-    except TypeError:  # an unhashable callable: inspected each time
-        return _inspect(factory)
-    if known is None:
-        known = _recipes[factory] = _inspect(factory)
+        known = _needs.get(factory)
+        if known is None:
+            known = _needs[factory] = _read_needs(factory)
+    except TypeError:  # can't be hashed or weakly held: read each time
+        return _read_needs(factory)
     return known
 
 
-def _inspect(factory: Callable[..., Any]) -> Recipe:
-    make, kind = _kind_of(factory)
-    return Recipe(make, kind, tuple(_needs_of(factory)))
-
-
-def _kind_of(
-    factory: Callable[..., Any],
-) -> tuple[Callable[..., Any], Literal["plain", "async", "context", "async-context"]]:
-    inner = inspect.unwrap(factory)
-    if inspect.isasyncgenfunction(inner):
-        return (asynccontextmanager(factory) if inner is factory else factory), "async-context"
-    if inspect.isgeneratorfunction(inner):
-        return (contextmanager(factory) if inner is factory else factory), "context"
-    if inspect.isclass(factory):
-        if hasattr(factory, "__aenter__"):
-            return factory, "async-context"
-        if hasattr(factory, "__enter__"):
-            return factory, "context"
-    if inspect.iscoroutinefunction(inner):
-        return factory, "async"
-    return factory, "plain"
-
-
-def _needs_of(factory: Callable[..., Any]) -> list[tuple[str, DependencyKey[Any] | None]]:
-    try:
-        parameters = inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # a builtin without a signature takes nothing from us
-        return []
-    hints = hints_of(factory) if parameters else {}
+def _read_needs(factory: Callable[..., Any]) -> Needs:
+    parameters = _parameters(factory)
+    types = hints_of(factory).types if parameters else {}
     needs: list[tuple[str, DependencyKey[Any] | None]] = []
     for name in parameters:
-        key = depends_of(hints.get(name))
-        if key is not None:
+        key = depends_of(types.get(name))
+        if key is not None or types.get(name) is ToolContext:
             needs.append((name, key))
-        elif hints.get(name) is ToolContext:
-            needs.append((name, None))
-    return needs
+    return tuple(needs)
 
 
-def faults_of(factory: Callable[..., Any]) -> list[str]:
-    """Why a factory can't be called by us: parameters that nothing fills."""
+def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        return []
-    filled = {name for name, _ in recipe_of(factory).needs}
-    open_ones = [
-        p.name
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # a builtin without a signature takes nothing from us
+        return {}
+
+
+def factory_faults(factory: Callable[..., Any]) -> list[str]:
+    """Why a factory can't be called by us: parameters that nothing fills."""
+    parameters = _parameters(factory)
+    unclear = hints_of(factory).faults if parameters else {}
+    filled = {name for name, _ in needs_of(factory)}
+    return [f"parameter `{name}`: {unclear[name]}" for name in parameters if name in unclear] + [
+        f"parameter `{p.name}` has no default and no Depends"
         for p in parameters.values()
-        if p.name not in filled and p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        if p.name not in filled | set(unclear)
+        and p.default is p.empty
+        and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     ]
-    return [f"parameter `{name}` has no default and no Depends" for name in open_ones]
 
 
 def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
@@ -145,59 +131,78 @@ def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
         if key in trail:
             names = " -> ".join(k.id for k in (*trail[trail.index(key) :], key))
             faults.append(f"dependency cycle: {names}")
-            return
-        if key in done:
-            return
-        for fault in faults_of(key.create):
-            faults.append(f"dependency `{key.id}`: {fault}")
-        for _, need in recipe_of(key.create).needs:
-            if need is None:
-                continue
-            if key.scope == "session" and need.scope == "call":
-                faults.append(f"dependency `{key.id}` lives for the session but needs `{need.id}`, of one call")
-            visit(need, (*trail, key))
-        done.add(key)
+        elif key not in done:
+            done.add(key)
+            own = factory_faults(key.create)
+            faults.extend(f"dependency `{key.id}`: {fault}" for fault in own)
+            for need in () if own else _keys(key):
+                if key.scope == "session" and need.scope == "call":
+                    faults.append(f"dependency `{key.id}` lives for the session but needs `{need.id}`, of one call")
+                visit(need, (*trail, key))
 
     for key in roots.values():
         visit(key, ())
     return faults
 
 
+def _keys(key: DependencyKey[Any]) -> list[DependencyKey[Any]]:
+    return [need for _, need in needs_of(key.create) if need is not None]
+
+
 class Lifetime:
     """Values that live together and are closed together, newest first."""
+
+    __slots__ = ("_locks", "_stack", "_values", "closed")
 
     def __init__(self) -> None:
         self._values: dict[DependencyKey[Any], Any] = {}
         self._locks: dict[DependencyKey[Any], anyio.Lock] = {}
-        self.stack = AsyncExitStack()
+        self._stack: AsyncExitStack | None = None
+        self.closed = False
 
     async def get(self, key: DependencyKey[Any], make: Callable[[], Awaitable[Any]]) -> Any:
+        """The one value of a key, also for those who ask at the same time."""
         if key in self._values:
             return self._values[key]
-        lock = self._locks.setdefault(key, anyio.Lock())
-        async with lock:
+        if self.closed:
+            raise RuntimeError(f"dependency `{key.id}` is asked for after the call or session has ended")
+        async with self._locks.setdefault(key, anyio.Lock(fast_acquire=True)):
             if key not in self._values:
                 self._values[key] = await make()
         return self._values[key]
 
-    def known(self) -> Mapping[str, Any]:
-        return {key.id: value for key, value in self._values.items()}
+    async def enter(self, manager: Any) -> Any:
+        if self._stack is None:
+            self._stack = AsyncExitStack()
+        if hasattr(manager, "__aenter__"):
+            return await self._stack.enter_async_context(manager)
+        return self._stack.enter_context(manager)
 
     async def close(self, error: BaseException | None = None) -> None:
-        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
-            await self.stack.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        self.closed = True
+        stack, self._stack = self._stack, None
+        if stack is None:
+            return
+        with anyio.move_on_after(CLOSING_SECONDS, shield=True) as scope:
+            await stack.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        if scope.cancelled_caught:
+            LOGGER.warning("dependencies took more than %s s to close and were left", CLOSING_SECONDS)
 
 
 class Resolver:
     """Gives the dependencies of one call; closes what lived for that call only."""
 
+    __slots__ = ("_bound", "_call", "_ctx", "_given", "_session")
+
     def __init__(self, ctx: ToolContext, bound: Mapping[str, Factory]) -> None:
         self._ctx = ctx
         self._bound = bound
-        self._given = dict(ctx.deps)
+        self._given = ctx.deps.copy()
         self._call = Lifetime()
-        session = ctx.session
-        self._session: Lifetime = session if session is not None else self._call
+        self._session = ctx.lifetime if ctx.lifetime is not None else self._call
+
+    async def fill(self, needs: Mapping[str, DependencyKey[Any]]) -> dict[str, Any]:
+        return {name: await self.value(key) for name, key in needs.items()}
 
     async def value(self, key: DependencyKey[Any]) -> Any:
         if key.id in self._given:
@@ -208,20 +213,37 @@ class Resolver:
         return value
 
     async def _make(self, key: DependencyKey[Any], lifetime: Lifetime) -> Any:
-        factory = self._ctx.overrides.get(key.id) or self._bound.get(key.id) or key.create
-        recipe = recipe_of(factory)
-        filled: dict[str, Any] = {}
-        for name, need in recipe.needs:
-            filled[name] = self._ctx if need is None else await self.value(need)
-        made = recipe.make(**filled)
-        if recipe.kind == "async-context":
-            return await lifetime.stack.enter_async_context(made)
-        if recipe.kind == "context":
-            return lifetime.stack.enter_context(made)
+        factory = self._factory(key)
+        filled = {name: self._ctx if need is None else await self.value(need) for name, need in needs_of(factory)}
+        made = factory(**filled)
+        manager = _manager(factory, made)
+        if manager is not None:
+            return await lifetime.enter(manager)
         return await made if inspect.isawaitable(made) else made
 
-    async def fill(self, needs: Mapping[str, DependencyKey[Any]]) -> dict[str, Any]:
-        return {name: await self.value(key) for name, key in needs.items()}
+    def _factory(self, key: DependencyKey[Any]) -> Callable[..., Any]:
+        for replaced in (self._ctx.overrides, self._bound):
+            if key.id in replaced:
+                return replaced[key.id]
+        return key.create
 
     async def close(self, error: BaseException | None = None) -> None:
         await self._call.close(error)
+
+
+def _given(made: Any) -> Any:
+    return made
+
+
+def _manager(factory: Callable[..., Any], made: Any) -> Any:
+    """What has to be entered and left, if what was made is such a thing. A value that a plain function returns is
+    left as it is: a lock is not taken because someone depends on it."""
+    if inspect.isasyncgen(made):
+        return asynccontextmanager(_given)(made)
+    if inspect.isgenerator(made):
+        return contextmanager(_given)(made)
+    if isinstance(made, (AsyncContextDecorator, ContextDecorator)):
+        return made
+    if inspect.isclass(factory) and (hasattr(made, "__aenter__") or hasattr(made, "__enter__")):
+        return made
+    return None

@@ -1,32 +1,60 @@
-"""The annotations of a function, evaluated, also where it was defined inside another one."""
+"""The annotations of a function, evaluated one by one, also where it was defined inside another one."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Evaluated annotations with their extras. Raises NameError or TypeError where one can't be evaluated."""
-    target = function.__init__ if inspect.isclass(function) else inspect.unwrap(function)
-    if not hasattr(target, "__annotations__") and hasattr(target, "__call__"):  # noqa: B004 - a callable object
-        target = type(target).__call__
-    try:
-        return get_type_hints(target, include_extras=True)
-    except NameError:
-        return get_type_hints(target, localns=_names_in_reach(target), include_extras=True)
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What each annotation stands for; and why, where one can't be evaluated."""
+
+    types: dict[str, Any] = field(default_factory=dict[str, Any])
+    faults: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def _names_in_reach(function: Any) -> dict[str, Any]:
-    """Names of the functions that are running now: where a nested function's annotations were written."""
+def hints_of(function: Callable[..., Any]) -> Hints:
+    target = _written(function)
+    names = _names_around(target)
+    hints = Hints()
+    for name, annotation in getattr(target, "__annotations__", {}).items():
+        holder = SimpleNamespace(__annotations__={name: annotation})
+        try:
+            found = get_type_hints(holder, getattr(target, "__globals__", {}), names, include_extras=True)
+        except (NameError, TypeError, AttributeError, SyntaxError) as fault:
+            hints.faults[name] = str(fault)
+        else:
+            hints.types[name] = found[name]
+    return hints
+
+
+def _written(function: Any) -> Any:
+    """Where the annotations stand: the innermost function, the function of a partial, `__init__`, `__call__`."""
+    if inspect.isclass(function):
+        return function.__init__
+    function = inspect.unwrap(function)
+    function = getattr(function, "func", function)
+    return function if hasattr(function, "__annotations__") else type(function).__call__
+
+
+def _names_around(function: Any) -> dict[str, Any]:
+    """Local names of the functions that enclose this one and are still running: its annotations may use them."""
+    enclosing = _enclosing(getattr(function, "__qualname__", ""))
     names: dict[str, Any] = {}
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - the documented way to the caller's names
-    wanted = getattr(function, "__module__", None)
+    frame = sys._getframe(1) if enclosing else None  # pyright: ignore[reportPrivateUsage] - as inspect does
     while frame is not None:
-        if frame.f_globals.get("__name__") == wanted:
-            for name, value in frame.f_locals.items():
-                names.setdefault(name, value)
+        if frame.f_code.co_qualname in enclosing and frame.f_globals is function.__globals__:
+            names = {**frame.f_locals, **names}
         frame = frame.f_back
     return names
+
+
+def _enclosing(qualname: str) -> set[str]:
+    """`a.<locals>.b.<locals>.c` stands inside `a.<locals>.b` and `a`."""
+    parts = qualname.split(".<locals>.")
+    return {".<locals>.".join(parts[:end]) for end in range(1, len(parts))}

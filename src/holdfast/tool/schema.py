@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter
 
-_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "definitions"})
-_VERBATIM = frozenset({"default", "const", "enum", "examples", "required"})
+from holdfast.tool.shape import SCHEMA_MAPS, VERBATIM, Schema, name_of, nodes
+
+# `discriminator` is OpenAPI's; it points at definitions that are written out here.
+_NOISE = frozenset({"title", "discriminator"})
+_REFERENCE = "#/definitions/"
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
-    return _Writer(model.model_json_schema(mode="validation"), input_side=True).schema()
+    """What may be sent. Unknown names are refused throughout, unless a model in it says otherwise itself."""
+    raw = model.model_json_schema(mode="validation")
+    lets_more_in = model.model_config.get("extra") == "ignore" or any(map(_takes_more, nodes(raw)))
+    return _Writer(raw, absent_null=True, closed=not lets_more_in).schema()
 
 
 def output_schema(annotation: Any) -> dict[str, Any]:
-    return _Writer(TypeAdapter(annotation).json_schema(mode="serialization"), input_side=False).schema()
+    raw = TypeAdapter(annotation).json_schema(mode="serialization")
+    return _Writer(raw, absent_null=False, closed=False).schema()
 
 
 class _Writer:
     """Writes pydantic's schema anew: references inlined (a recursive one stays), titles gone."""
 
-    def __init__(self, raw: Mapping[str, Any], *, input_side: bool) -> None:
+    def __init__(self, raw: Schema, *, absent_null: bool, closed: bool) -> None:
         self._definitions = cast("dict[str, Any]", raw.get("$defs", {}))
         self._body = {key: value for key, value in raw.items() if key != "$defs"}
-        self._input_side = input_side
+        self._absent_null = absent_null
+        self._closed = closed
         self._kept: dict[str, Any] = {}
 
     def schema(self) -> dict[str, Any]:
         schema = cast("dict[str, Any]", self._node(self._body, ()))
+        if "$ref" in schema:  # the model names itself: its own shape still has to stand at the top
+            schema = dict(self._kept[name_of(schema)])
         if self._kept:
             schema["definitions"] = self._kept
         return schema
@@ -45,30 +54,32 @@ class _Writer:
         return {key: self._value(key, value, trail) for key, value in self._draft07(node).items()}
 
     def _value(self, key: str, value: Any, trail: tuple[str, ...]) -> Any:
-        if key in _VERBATIM:
+        if key in VERBATIM:
             return value
-        if key in _SCHEMA_MAPS and isinstance(value, dict):
+        if key in SCHEMA_MAPS and isinstance(value, dict):
             return {name: self._node(one, trail) for name, one in cast("dict[str, Any]", value).items()}
         return self._node(value, trail)
 
     def _reference(self, node: dict[str, Any], trail: tuple[str, ...]) -> Any:
-        name = node["$ref"].rsplit("/", 1)[-1]
+        name = name_of(node)
+        beside = self._draft07({key: value for key, value in node.items() if key != "$ref"})
         if name in trail:
             self._kept.setdefault(name, {})
-            return {"$ref": f"#/definitions/{name}"}
+            return {"$ref": _REFERENCE + name, **beside}
         target = self._node(self._definitions[name], (*trail, name))
         if name in self._kept:  # recursive: it named itself while it was written out
             self._kept[name] = target
-            return {"$ref": f"#/definitions/{name}"}
-        beside = {key: value for key, value in node.items() if key != "$ref"}
-        return {**target, **self._draft07(beside)}
+            return {"$ref": _REFERENCE + name, **beside}
+        return {**target, **beside}
 
     def _draft07(self, node: dict[str, Any]) -> dict[str, Any]:
-        out = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
+        out = {key: value for key, value in node.items() if key not in _NOISE}
         if "prefixItems" in out:
             out["additionalItems"] = out.pop("items", True)
             out["items"] = out.pop("prefixItems")
-        absent_is_null = self._input_side and out.get("default", ...) is None
+        if self._closed and "properties" in out:
+            out.setdefault("additionalProperties", False)
+        absent_is_null = self._absent_null and out.get("default", ...) is None
         if absent_is_null:
             del out["default"]
         if isinstance(out.get("anyOf"), list):
@@ -78,16 +89,20 @@ class _Writer:
 
 def _with_null(node: dict[str, Any], *, shown: bool) -> dict[str, Any]:
     """`X | None` in the short spelling; without the null where leaving the argument out says the same."""
-    branches = cast("list[dict[str, Any]]", node["anyOf"])
-    rest = [branch for branch in branches if branch != {"type": "null"}]
+    options = cast("list[dict[str, Any]]", node["anyOf"])
+    rest = [option for option in options if option != {"type": "null"}]
     beside = {key: value for key, value in node.items() if key != "anyOf"}
-    if len(rest) == len(branches):
+    if len(rest) == len(options):
         return node
     if len(rest) > 1:
-        return {**beside, "anyOf": branches if shown else rest}
+        return {**beside, "anyOf": options if shown else rest}
     if not shown:
         return {**rest[0], **beside}
     kind = rest[0].get("type")
     if not isinstance(kind, str) or "enum" in rest[0] or "const" in rest[0]:
         return node
     return {**rest[0], **beside, "type": [kind, "null"]}
+
+
+def _takes_more(node: Schema) -> bool:
+    return "properties" in node and node.get("additionalProperties", False) is not False

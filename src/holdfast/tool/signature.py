@@ -1,0 +1,212 @@
+"""Reading a function that is to be a tool: its arguments, what is injected, and everything wrong with it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import new_class
+from typing import Annotated, Any, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
+
+from holdfast.tool.context import ToolContext
+from holdfast.tool.depends import DependencyKey, Depends, depends_of, graph_faults, hides_depends
+from holdfast.tool.docstring import Docstring
+from holdfast.tool.hints import Hints, hints_of
+from holdfast.tool.schema import input_schema, output_schema
+
+# What every provider takes as a tool's name, and as an argument's.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")
+_ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
+_CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False, protected_namespaces=())
+# What pydantic raises for a type it can't describe, and what a type's own hooks raise when they are given nonsense.
+_NO_SCHEMA = (PydanticUserError, SchemaError, NameError, TypeError, ValueError, AttributeError, RuntimeError)
+
+
+class ToolDefinitionError(TypeError):
+    """A function or model that can't be a tool. Raised where it is defined, with every fault."""
+
+    def __init__(self, name: str, faults: list[str]) -> None:
+        self.faults = faults
+        super().__init__(f"`{name}` can't be a tool: " + "; ".join(faults))
+
+
+@dataclass(slots=True)
+class Signature:
+    """What was read of a function so far."""
+
+    fields: dict[str, tuple[Any, FieldInfo]] = field(default_factory=dict[str, tuple[Any, FieldInfo]])
+    needs: dict[str, DependencyKey[Any]] = field(default_factory=dict[str, DependencyKey[Any]])
+    context: str | None = None
+    faults: list[str] = field(default_factory=list[str])
+
+    def injects(self, parameter: inspect.Parameter, annotation: Any) -> bool:
+        """Takes a parameter that is ours to fill, and says so."""
+        if annotation is ToolContext:
+            self.context = parameter.name
+        elif (key := depends_of(annotation)) is not None:
+            self.needs[parameter.name] = key
+        elif isinstance(parameter.default, Depends) or hides_depends(annotation):
+            self.faults.append(f"`{parameter.name}`: write it as Annotated[<type>, Depends(...)]")
+        else:
+            return False
+        return True
+
+
+def read_tool(function: Callable[..., Any], words: Docstring) -> Signature:
+    """The signature of a function whose parameters are the tool's arguments."""
+    found, hints = Signature(faults=_kind_faults(function)), hints_of(function)
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        _read_parameter(found, parameter, hints, words)
+    found.faults += [
+        f"the docstring describes `{entry}`, which is not a parameter"
+        for entry in words.arguments
+        if entry not in parameters
+    ]
+    found.faults += graph_faults(found.needs)
+    return found
+
+
+def _kind_faults(function: Callable[..., Any]) -> list[str]:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return ["it yields: a tool returns one value"]
+    return []
+
+
+def _read_parameter(found: Signature, parameter: inspect.Parameter, hints: Hints, words: Docstring) -> None:
+    name = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+        found.faults.append(f"`{stars}{name}`: a tool's parameters are named, one by one")
+    elif parameter.kind is parameter.POSITIONAL_ONLY:
+        found.faults.append(f"`{name}` is positional-only: arguments come by name")
+    elif name in hints.faults:
+        found.faults.append(f"`{name}`: its annotation can't be evaluated ({hints.faults[name]})")
+    elif name not in hints.types:
+        found.faults.append(f"`{name}` has no type annotation")
+    elif not found.injects(parameter, hints.types[name]):
+        _read_argument(found, parameter, hints.types[name], words.arguments.get(name))
+
+
+def _read_argument(found: Signature, parameter: inspect.Parameter, annotation: Any, said: str | None) -> None:
+    info = _field(parameter.default)
+    if said and not info.description and not _describes(annotation):
+        info.description = said
+    fault = _argument_fault(parameter.name, annotation, info)
+    if fault:
+        found.faults.append(f"`{parameter.name}`: {fault}")
+    else:
+        found.fields[parameter.name] = (annotation, info)
+
+
+def _field(default: Any) -> FieldInfo:
+    if isinstance(default, FieldInfo):
+        return default
+    return cast("FieldInfo", Field() if default is inspect.Parameter.empty else Field(default=default))
+
+
+def _describes(annotation: Any) -> bool:
+    return any(extra.description for extra in _infos(annotation))
+
+
+def _infos(annotation: Any) -> list[FieldInfo]:
+    extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return [extra for extra in extras if isinstance(extra, FieldInfo)]
+
+
+def _argument_fault(name: str, annotation: Any, info: FieldInfo) -> str | None:
+    shown = next((one.alias for one in (info, *_infos(annotation)) if one.alias), name)
+    if name.startswith("_") or name == "model_config":
+        return 'this name can\'t be used; give another, or an alias: Annotated[..., Field(alias="...")]'
+    if not _ARGUMENT.match(shown):
+        return "providers take only letters, digits, `_`, `.` and `-` in a name, at most 64"
+    try:
+        TypeAdapter(annotation).json_schema()
+    except _NO_SCHEMA as fault:
+        return f"its type has no JSON Schema ({str(fault).splitlines()[0]})"
+    return None
+
+
+def model_of(name: str, found: Signature) -> type[BaseModel]:
+    with warnings.catch_warnings():  # an argument may be called `json` or `copy`: the model's methods aren't used
+        warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
+        return create_model(name, __config__=_CLOSED, **cast("dict[str, Any]", found.fields))
+
+
+def read_execute(execute: Callable[..., Any]) -> Signature:
+    """The signature of `execute(input, ...)`: after the input come injected parameters and the context."""
+    found, types = Signature(faults=_kind_faults(execute)), hints_of(execute).types
+    parameters = list(inspect.signature(execute).parameters.values())
+    if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+        found.faults.append("execute must take the input as its first parameter")
+    for place, parameter in enumerate(parameters[1:]):
+        if found.injects(parameter, types.get(parameter.name)) or parameter.default is not parameter.empty:
+            continue
+        if place == 0 and parameter.name not in types and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            found.context = parameter.name  # execute(input, ctx) without annotations
+        else:
+            found.faults.append(f"execute's `{parameter.name}` is neither a ToolContext nor injected by Depends")
+    found.faults += graph_faults(found.needs)
+    return found
+
+
+def name_faults(name: str, description: str) -> list[str]:
+    faults: list[str] = []
+    if not _NAME.match(name):
+        faults.append(f"name {name!r} must be 1 to 64 letters, digits, `_` or `-`, and not start with a digit or `-`")
+    if not description.strip():
+        faults.append("no description: write a docstring, the model chooses by it")
+    return faults
+
+
+def input_faults(model: Any) -> list[str]:
+    if not (inspect.isclass(model) and issubclass(model, BaseModel)) or issubclass(model, RootModel):
+        return ["input must be a pydantic model with fields"]
+    try:
+        input_schema(model)
+    except _NO_SCHEMA as fault:
+        return [f"its input has no JSON Schema ({str(fault).splitlines()[0]})"]
+    return []
+
+
+def closed(model: type[BaseModel]) -> type[BaseModel]:
+    """The model with unknown arguments refused, unless it says itself what to do with them."""
+    if "extra" in model.model_config:
+        return model
+    words = {"__module__": model.__module__, "__doc__": model.__doc__}
+    return new_class(model.__name__, (model,), {"extra": "forbid"}, lambda namespace: namespace.update(words))
+
+
+def parameters_faults(given: dict[str, Any], schema: dict[str, Any]) -> list[str]:
+    """A definition given by hand must be of the same arguments."""
+    if not given:
+        return []
+    there, here = set(given.get("properties", {})), set(schema["properties"])
+    faults = [f"parameters= has `{name}`, which is not an argument" for name in sorted(there - here)]
+    faults += [f"argument `{name}` is missing in parameters=" for name in sorted(here - there)]
+    return faults if given.get("type") == "object" else [*faults, 'parameters= must be of "type": "object"']
+
+
+def output_of(function: Callable[..., Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The schema of what a function returns, or why there is none."""
+    hints = hints_of(function)
+    if "return" not in hints.types:
+        return None, [f"output_schema needs a return annotation{_because(hints.faults.get('return'))}"]
+    try:
+        schema = output_schema(hints.types["return"])
+    except _NO_SCHEMA as fault:
+        return None, [f"its return type has no JSON Schema ({str(fault).splitlines()[0]})"]
+    if schema.get("type") != "object":
+        return None, ["output_schema needs a return type that is a JSON object: a model, dataclass or TypedDict"]
+    return schema, []
+
+
+def _because(fault: str | None) -> str:
+    return f" that can be evaluated ({fault})" if fault else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.builtin.person import Nobody, Person
 from holdfast.errors import Internal
 from holdfast.host.fs import ScopedFs
 from holdfast.tool.depends import DependencyKey
@@ -12,3 +13,4 @@ def _no_scope() -> ScopedFs:
 
 
 FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")
+PERSON: DependencyKey[Person] = DependencyKey("person", Nobody)

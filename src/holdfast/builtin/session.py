@@ -33,6 +33,7 @@ def open_session(
     scope: Scope | ScopedFs,
     *,
     tools: Iterable[Tool] = (),
+    builtin: Iterable[Tool] = TOOLS,
     overrides: Mapping[str, Factory] | None = None,
     permissions: Permissions | None = None,
     ask: AskCallback | None = None,
@@ -43,11 +44,12 @@ def open_session(
 ) -> Session:
     """A session with the built-in tools and yours, held inside `scope`. Use it with `async with`.
 
+    `builtin` chooses among the built-in tools; the default is all of them.
     Without `permissions` every tool runs; with them, nobody to `ask` means no.
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     return Session(
-        [*TOOLS, *tools],
+        [*builtin, *tools],
         overrides={**workbench(fs), **(overrides or {})},
         ask=ask,
         before=(*_rules(permissions, fs), *before),

@@ -1,68 +1,102 @@
-"""One MCP server over one Session: definitions out, calls in."""
+"""The MCP server: definitions out, calls in. What it serves, and to whom, is the Desk's."""
 
 from __future__ import annotations
 
-import base64
-import json
 from importlib.metadata import version
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import (
-    BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
+    EmptyResult,
+    InputRequiredResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
+    NotificationParams,
     PaginatedRequestParams,
-    TextContent,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
 )
 from mcp_types import Tool as McpTool
 
-from holdfast.call.run import Session, run_call
-from holdfast.messages import DocumentPart, ImagePart, Part, TextPart, ToolCall, ToolMessage
+from holdfast.call.run import run_call
+from holdfast.edges.mcp import outputs
+from holdfast.edges.mcp.desk import Desk
+from holdfast.edges.mcp.results import failure, result_of
+from holdfast.edges.mcp.visit import Suspended, Visit
+from holdfast.errors import ToolError
+from holdfast.messages import ToolCall
+from holdfast.tool.providers import definitions
+
+LARGEST_MESSAGE = 16 << 20
+"""Bytes of one message from a client, on either transport."""
 
 
-def server_of(session: Session) -> Server[Any]:
-    listing = ListToolsResult(tools=[McpTool.model_validate(one) for one in session.definitions("mcp")])
+def server_of(desk: Desk) -> Server[Any]:
+    tools = [McpTool.model_validate(one) for one in definitions(desk.opening.tools, "mcp")]
+    listing = ListToolsResult(tools=tools)
+    schemas = {tool.name: tool.input_schema for tool in tools}
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return listing
 
-    async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        call = ToolCall(str(ctx.request_id), params.name, params.arguments or {})
-        return result_of(await run_call(session, call), session)
+    async def call_tool(
+        ctx: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        return await serve_call(desk, Visit(ctx, desk.rounds, params), params)
 
-    return Server("holdfast", version=version("holdfast"), on_list_tools=list_tools, on_call_tool=call_tool)
+    async def list_outputs(ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListResourcesResult:
+        return outputs.listed(desk.look(ctx), desk.resources)
 
+    async def list_templates(
+        _: ServerRequestContext[Any], __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return outputs.templates()
 
-def result_of(message: ToolMessage, session: Session) -> CallToolResult:
-    content = message.content
-    blocks = [TextContent(text=content)] if isinstance(content, str) else [_block(part) for part in content]
-    return CallToolResult(
-        content=list[ContentBlock](blocks),
-        is_error=message.is_error,
-        structured_content=_structure(message, session),
+    async def read_output(ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await outputs.read(str(params.uri), desk.look(ctx), desk.resources)
+
+    server = Server(
+        "holdfast",
+        version=version("holdfast"),
+        title="holdfast",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_outputs,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_output,
+        get_tool_input_schema=schemas.get,
     )
+    _add_older_methods(server, desk)
+    return server
 
 
-def _structure(message: ToolMessage, session: Session) -> dict[str, Any] | None:
-    tool = session.tools.get(message.name)
-    if message.is_error or tool is None or tool.traits.output_schema is None:
-        return None
-    return json.loads(message.text)
+async def serve_call(desk: Desk, visit: Visit, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    """One tool call. What fails is a result with `isError`; only a fault of the protocol is a protocol error."""
+    call = ToolCall(str(visit.ctx.request_id), params.name, params.arguments or {})
+    try:
+        async with visit.open(), desk.seat(visit) as (seat, session):
+            message = await run_call(session, call, visit.progress)
+            seat.remember(message)
+            return result_of(message, session.tools.get(message.name))
+    except Suspended as question:
+        return visit.suspend(question)
+    except ToolError as error:
+        return failure(f"holdfast can't open a session: {error.message}")
 
 
-def _block(part: Part) -> ContentBlock:
-    match part:
-        case TextPart(text):
-            return TextContent(text=text)
-        case ImagePart():
-            return ImageContent(data=base64.b64encode(part.data).decode(), mime_type=part.media_type)
-        case DocumentPart():
-            blob = base64.b64encode(part.data).decode()
-            uri = f"document:{part.name or 'document'}"
-            return EmbeddedResource(resource=BlobResourceContents(uri=uri, blob=blob, mime_type=part.media_type))
+def _add_older_methods(server: Server[Any], desk: Desk) -> None:
+    """What only the older protocol has. Added here: as arguments the SDK warns that they are going away."""
+
+    async def set_level(_: ServerRequestContext[Any], __: SetLevelRequestParams) -> EmptyResult:
+        return EmptyResult()
+
+    async def roots_changed(_: ServerRequestContext[Any], __: NotificationParams) -> None:
+        desk.roots_changed()
+
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+    server.add_notification_handler("notifications/roots/list_changed", NotificationParams, roots_changed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.builtin.session import TOOLS, open_session
 from holdfast.call.hooks import AskCallback
+from holdfast.call.rules import Permissions
 from holdfast.call.run import Session
 from holdfast.edges.profiles import pick
 from holdfast.host.load import load_module
@@ -22,6 +23,7 @@ class Opening:
 
     roots: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = TOOLS
+    permissions: Permissions | None = None
 
     def session(
         self,
@@ -37,7 +39,15 @@ class Opening:
         Only who names a root may take `/` or the home directory. Raises ToolError for a root that can't be one.
         """
         named = Scope.workspace(*self.roots, wide=True) if self.roots else Scope.workspace(*(roots or (".",)))
-        return open_session(named, builtin=self.tools, ask=ask, overrides=overrides, logger=logger, id=id)
+        return open_session(
+            named,
+            builtin=self.tools,
+            permissions=self.permissions,
+            ask=ask,
+            overrides=overrides,
+            logger=logger,
+            id=id,
+        )
 
 
 def opening(

@@ -1,0 +1,339 @@
+"""The server seen by the SDK's own client, in both protocol generations."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import pytest
+from mcp.client.context import ClientRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    ElicitRequestParams,
+    ElicitResult,
+    ListRootsResult,
+    LoggingMessageNotificationParams,
+    Root,
+)
+from pydantic import BaseModel, FileUrl
+
+from holdfast import Depends, DocumentPart, ImagePart, TextPart, ToolContext, tool
+from holdfast.builtin.keys import PERSON
+from holdfast.builtin.person import Person
+from holdfast.call.rules import Permissions
+from holdfast.edges.mcp.desk import Desk
+from holdfast.edges.opening import Opening
+from serving import client_of, text_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Sum(BaseModel):
+    total: int
+
+
+@tool(effect="read", title="Add", output_schema=True)
+def add(a: int, b: int) -> Sum:
+    """Adds."""
+    return Sum(total=a + b)
+
+
+@tool
+def count_up(ctx: ToolContext) -> str:
+    """Reports from the worker thread it runs in."""
+    for step in range(1, 4):
+        ctx.report_progress(step, 3, f"step {step}")
+    return "done"
+
+
+@tool
+def speak(ctx: ToolContext) -> str:
+    """Logs."""
+    ctx.logger.info("hello from the tool")
+    ctx.logger.debug("not this")
+    return "spoken"
+
+
+@tool(effect="run", subject="line")
+def launch(line: str) -> str:
+    """Launches."""
+    return f"launched {line}"
+
+
+@tool
+async def wonder(person: Annotated[Person, Depends(PERSON)]) -> str:
+    """Asks the person twice."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+    first = await person.fill_in("Your name?", schema)
+    second = await person.fill_in("Your name?", schema) if first else None
+    return f"{first} {second}"
+
+
+@tool
+def gallery() -> list[Any]:
+    """Shows one of each part."""
+    return [TextPart("t"), ImagePart(b"\x89PNG", "image/png"), DocumentPart(b"d", "text/plain", "d.txt")]
+
+
+@tool
+def long_text() -> str:
+    """Says more than a message holds."""
+    return "\n".join(f"line {number}" for number in range(1, 20_001))
+
+
+MINE = (add, count_up, speak, launch, wonder, gallery, long_text)
+
+
+@pytest.fixture
+def opening(project: Path) -> Opening:
+    return Opening((str(project),), (*Opening().tools, *MINE))
+
+
+async def test_a_tool_is_listed_with_its_title_annotations_and_schemas(opening: Opening, generation: str) -> None:
+    async with client_of(opening, generation) as client:
+        listed = {one.name: one for one in (await client.list_tools()).tools}
+    assert listed["add"].title == "Add"
+    assert listed["add"].annotations is not None
+    assert listed["add"].annotations.read_only_hint is True
+    assert listed["add"].output_schema is not None
+    assert listed["Read"].output_schema is None
+
+
+async def test_a_json_tool_answers_with_structure_and_text_that_say_the_same(
+    opening: Opening, generation: str
+) -> None:
+    async with client_of(opening, generation) as client:
+        answer = await client.call_tool("add", {"a": 1, "b": 2})
+    assert answer.structured_content == {"total": 3}
+    assert text_of(answer) == '{"total":3}'
+
+
+async def test_a_failed_call_is_a_result_and_not_a_protocol_error(opening: Opening, generation: str) -> None:
+    async with client_of(opening, generation) as client:
+        missing = await client.call_tool("Read", {"file_path": "b.txt"})
+        unknown = await client.call_tool("Raed", {})
+        wrong = await client.call_tool("add", {"a": "x", "c": 1})
+        fine = await client.call_tool("Read", {"file_path": "a.txt"})
+    assert missing.is_error and "NOT_FOUND" in text_of(missing)
+    assert unknown.is_error and "did you mean `Read`" in text_of(unknown)
+    assert wrong.is_error and "3 problems" in text_of(wrong)
+    assert not fine.is_error
+
+
+async def test_an_unknown_method_is_a_protocol_error(opening: Opening, generation: str) -> None:
+    async with client_of(opening, generation) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.get_prompt("x")
+    assert refused.value.error.code == -32601
+
+
+async def test_text_images_and_documents_each_arrive_as_their_own_block(opening: Opening, generation: str) -> None:
+    async with client_of(opening, generation) as client:
+        answer = await client.call_tool("gallery", {})
+    assert [block.type for block in answer.content] == ["text", "image", "resource"]
+
+
+async def test_progress_from_a_worker_thread_arrives_in_order_before_the_answer(
+    opening: Opening, generation: str
+) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    async with client_of(opening, generation) as client:
+        await client.call_tool("count_up", {}, progress_callback=on_progress)
+        await anyio.wait_all_tasks_blocked()
+    assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+async def test_what_a_tool_logs_reaches_an_older_client(opening: Opening) -> None:
+    heard: list[Any] = []
+
+    async def on_log(params: LoggingMessageNotificationParams) -> None:
+        heard.append((params.level, params.data))
+
+    async with client_of(opening, "legacy", logging_callback=on_log) as client:
+        await client.call_tool("speak", {})
+        await anyio.wait_all_tasks_blocked()
+    assert heard == [("info", "hello from the tool")]
+
+
+async def test_cancelling_a_call_stops_its_work_and_leaves_the_session_usable(project: Path) -> None:
+    stopped = threading.Event()
+    started = threading.Event()
+
+    @tool
+    async def wait() -> str:
+        """Waits for ever."""
+        started.set()
+        try:
+            await anyio.sleep(3600)
+        finally:
+            stopped.set()
+        return "slept"
+
+    served = Opening((str(project),), (*Opening().tools, wait))
+    async with client_of(served, "legacy") as client:
+
+        async def call_wait() -> None:
+            await client.call_tool("wait", {})
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call_wait)
+            while not started.is_set():
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            while not stopped.is_set():
+                await anyio.sleep(0.01)
+        assert not (await client.call_tool("Read", {"file_path": "a.txt"})).is_error
+
+
+def asking(opening: Opening) -> Opening:
+    return Opening(opening.roots, opening.tools, Permissions(default_action="ask"))
+
+
+def answering(decision: str | None, seen: list[str]) -> Any:
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        seen.append(params.message)
+        if decision is None:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content={"decision": decision})
+
+    return elicit
+
+
+async def test_a_call_that_must_be_asked_for_runs_once_the_person_says_yes(opening: Opening, generation: str) -> None:
+    seen: list[str] = []
+    async with client_of(asking(opening), generation, elicitation_callback=answering("Allow once", seen)) as client:
+        answer = await client.call_tool("launch", {"line": "ls -l"})
+        again = await client.call_tool("launch", {"line": "ls -l"})
+    assert text_of(answer) == text_of(again) == "launched ls -l"
+    assert len(seen) == 2
+    assert "line: ls -l" in seen[0]
+
+
+async def test_always_is_remembered_for_the_session(opening: Opening, generation: str) -> None:
+    seen: list[str] = []
+    async with client_of(asking(opening), generation, elicitation_callback=answering("Allow always", seen)) as client:
+        await client.call_tool("launch", {"line": "ls -l"})
+        again = await client.call_tool("launch", {"line": "ls -l"})
+    assert text_of(again) == "launched ls -l"
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("decision", ["Deny", None, "something else"])
+async def test_any_answer_but_yes_is_no(opening: Opening, generation: str, decision: str | None) -> None:
+    async with client_of(asking(opening), generation, elicitation_callback=answering(decision, [])) as client:
+        answer = await client.call_tool("launch", {"line": "ls -l"})
+    assert answer.is_error and text_of(answer).startswith("Permission denied")
+
+
+async def test_a_client_that_cant_show_a_form_is_told_how_to_allow_it(opening: Opening, generation: str) -> None:
+    async with client_of(asking(opening), generation) as client:
+        answer = await client.call_tool("launch", {"line": "ls -l"})
+    assert answer.is_error and "allow it with a rule" in text_of(answer)
+
+
+async def test_an_answer_is_good_for_the_call_it_was_asked_for_and_only_once(opening: Opening) -> None:
+    async with client_of(asking(opening), "2026-07-28", elicitation_callback=answering("Allow once", [])) as client:
+
+        async def launched(line: str, **answer: Any) -> Any:
+            return await client.session.call_tool("launch", {"line": line}, allow_input_required=True, **answer)
+
+        async def asked() -> dict[str, Any]:
+            question = await launched("ls -l")
+            yes = ElicitResult(action="accept", content={"decision": "Allow once"})
+            return {
+                "input_responses": dict.fromkeys(question.input_requests, yes),
+                "request_state": question.request_state,
+            }
+
+        answer = await asked()
+        good = await launched("ls -l", **answer)
+        used = await launched("ls -l", **answer)
+        other = await launched("ls /etc", **(await asked()))
+    assert text_of(good) == "launched ls -l"
+    assert used.result_type == other.result_type == "input_required"
+
+
+async def test_a_tool_may_ask_the_person_itself_as_often_as_it_likes(opening: Opening, generation: str) -> None:
+    names = iter(["Ada", "Grace", "Mary", "Jean"])
+
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"name": next(names)})
+
+    async with client_of(opening, generation, elicitation_callback=elicit) as client:
+        answer = await client.call_tool("wonder", {})
+    assert text_of(answer) == "{'name': 'Ada'} {'name': 'Grace'}"
+
+
+async def test_without_a_root_of_its_own_the_server_takes_the_clients(project: Path, generation: str) -> None:
+    async def roots(ctx: ClientRequestContext) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(f"file://{project}"))])
+
+    desk = Desk(Opening(), ask_for_roots=True)
+    async with client_of(desk, generation, list_roots_callback=roots) as client:
+        answer = await client.call_tool("Read", {"file_path": "a.txt"})
+    assert text_of(answer).startswith("     1\tone")
+
+
+async def test_a_client_may_not_hand_over_the_home_directory(
+    project: Path, generation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+
+    async def roots(ctx: ClientRequestContext) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(f"file://{project}"))])
+
+    async with client_of(Desk(Opening(), ask_for_roots=True), generation, list_roots_callback=roots) as client:
+        answer = await client.call_tool("Read", {"file_path": "a.txt"})
+    assert answer.is_error and "home directory" in text_of(answer)
+
+
+async def test_named_roots_are_not_widened_by_the_clients(project: Path, tmp_path: Path, generation: str) -> None:
+    async def roots(ctx: ClientRequestContext) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(f"file://{tmp_path}"))])
+
+    (tmp_path / "secret").write_text("s", encoding="utf-8")
+    desk = Desk(Opening((str(project),)), ask_for_roots=True)
+    async with client_of(desk, generation, list_roots_callback=roots) as client:
+        answer = await client.call_tool("Read", {"file_path": str(tmp_path / "secret")})
+    assert answer.is_error and "SANDBOX_VIOLATION" in text_of(answer)
+
+
+@pytest.mark.parametrize("uri", ["holdfast://output/nope", "file:///etc/passwd", "holdfast://output/x?offset=y"])
+async def test_a_resource_that_is_not_there_is_a_protocol_error(opening: Opening, generation: str, uri: str) -> None:
+    async with client_of(opening, generation) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource(uri)
+
+
+async def test_calls_run_beside_each_other_and_all_are_answered(project: Path, generation: str) -> None:
+    release = threading.Event()
+
+    @tool
+    def slow() -> str:
+        """Waits until it is released."""
+        return "released" if release.wait(30) else "waited in vain"
+
+    @tool
+    def free() -> str:
+        """Releases it."""
+        release.set()
+        return "freed"
+
+    async with client_of(Opening((str(project),), (slow, free)), generation) as client:
+        answers: list[str] = []
+
+        async def call(name: str) -> None:
+            answers.append(text_of(await client.call_tool(name, {})))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "slow")
+            await anyio.sleep(0.05)
+            group.start_soon(call, "free")
+    assert answers == ["freed", "released"]

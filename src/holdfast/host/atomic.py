@@ -105,6 +105,8 @@ def _nameless(dir_fd: int) -> int:
     except OSError as error:
         if error.errno in _NO_TMPFILE:
             return -1
+        if os.fstat(dir_fd).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "the directory was removed") from error
         raise
 
 
@@ -188,11 +190,11 @@ class MadeDirectories:
         self.fd = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
         self._held.append(self.fd)
 
-    def keep(self) -> None:
-        """They stay: bring their names to the disk."""
-        for above, _ in self._made:
-            sync_directory(above)
+    def keep(self) -> list[int]:
+        """They stay. The descriptors of all directories that have got a new name, to be synced."""
+        changed = [above for above, _ in self._made] + [self.fd]
         self._made = []
+        return changed
 
     def undo(self) -> None:
         for above, name in reversed(self._made):

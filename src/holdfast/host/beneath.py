@@ -318,7 +318,7 @@ class _Walk:
 
     def _absent(self, name: str, todo: list[str]) -> Place:
         rest = [part for part in reversed(todo) if part != "."]
-        if ".." in rest or not rest:
+        if ".." in rest or todo[0] == ".":
             raise NotFound(f"`{self._text}` does not exist: there is no `{escaped(self._names(name))}`")
         return self._place(rest[-1], None, missing=(name, *rest[:-1]))
 

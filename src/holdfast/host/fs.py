@@ -384,11 +384,11 @@ class ScopedFs:
                 (fresh.publish_new if old is None else fresh.publish_over)(place.name)
             except FileExistsError:
                 return False
-            made.keep()
+            changed = made.keep()
             if reads is not None:
                 digest = digest_of(after) if len(after) <= HASHED_BYTES else None
                 reads.record(place.absolute, os.fstat(fresh.fd), digest)
-            _sync(path, made.fd)
+            _sync(path, changed)
         return True
 
     def _sweep(self, dir_fd: int) -> None:
@@ -501,9 +501,10 @@ def _unchanged(dir_fd: int, name: str, old: OpenFile | None) -> bool:
     return old is not None and Identity.of(now) == Identity.of(old.stat) and old.is_still_what_was_read()
 
 
-def _sync(path: WorkPath, dir_fd: int) -> None:
+def _sync(path: WorkPath, directories: Sequence[int]) -> None:
     try:
-        sync_directory(dir_fd)
+        for dir_fd in directories:
+            sync_directory(dir_fd)
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, "unknown")
         raise Internal(

@@ -98,7 +98,7 @@ class OpenFile:
             total = count_lines(self._chunks())
             return window(self._chunks(), max(0, total + offset), limit, budget=budget, count=True)
         start, there = tail_start(self.fd, self.stat.st_size, -offset)
-        tail = window(file_chunks(self.fd, start), 0, limit, budget=budget, count=False)
+        tail = window(file_chunks(self.fd, max(start, len(self.form.bom))), 0, limit, budget=budget, count=False)
         first = -there if start else 1
         return Window(tail.lines, first, None, tail.more, tail.newline, tail.long)
 

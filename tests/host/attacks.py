@@ -1,0 +1,221 @@
+"""Attacks that tests run briefly and a torture script may run for hours: swap races, kill -9, many editors."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import ToolError
+from holdfast.host.beneath import Strategy
+from holdfast.host.fs import ScopedFs
+from holdfast.host.guard import ReadLog
+from holdfast.host.paths import WorkPath
+from holdfast.host.scope import Scope
+
+SECRET = "outside: must never be seen\n"
+
+# Exchanges a directory and a link that leads out, as fast as it can, until its parent is gone.
+_SWAPPER = """
+import ctypes, os, sys
+root, parent = sys.argv[1].encode(), int(sys.argv[2])
+libc = ctypes.CDLL(None)
+print("ready", flush=True)
+while os.getppid() == parent:
+    for _ in range(500):
+        if hasattr(libc, "renameat2"):
+            libc.renameat2(-100, root + b"/d", -100, root + b"/l", 2)
+        else:
+            for old, new in ((b"/d", b"/t"), (b"/l", b"/d"), (b"/t", b"/l")):
+                os.rename(root + old, root + new)
+"""
+
+
+@contextlib.contextmanager
+def swapped_directory(top: Path) -> Generator[Path]:
+    """A workspace in which `d` is now a directory, now a link to a directory outside. Gives its root."""
+    root, out = top / "ws", top / "out"
+    (root / "d").mkdir(parents=True)
+    out.mkdir()
+    for name in ("f.txt", "g.txt"):
+        (root / "d" / name).write_text("inside\n", encoding="utf-8")
+        (out / name).write_text(SECRET, encoding="utf-8")
+    (out / "only-outside").write_text("", encoding="utf-8")
+    os.symlink("../out", root / "l")
+    swapper = subprocess.Popen(
+        [sys.executable, "-c", _SWAPPER, str(root), str(os.getpid())], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert swapper.stdout is not None
+        swapper.stdout.readline()
+        yield root
+    finally:
+        swapper.kill()
+        swapper.communicate()
+
+
+@dataclass
+class RaceCount:
+    inside: int = 0
+    refused: int = 0
+    out: int = 0
+
+
+def race(top: Path, attempt: Callable[[ScopedFs, int], str], times: int, strategy: Strategy) -> RaceCount:
+    """Do `attempt` again and again while the directory is swapped. It says what it saw: "inside" or else."""
+    count = RaceCount()
+    with swapped_directory(top) as root:
+        fs = ScopedFs(Scope.workspace(root), strategy=strategy)
+        for number in range(times):
+            try:
+                seen = attempt(fs, number)
+            except ToolError:
+                count.refused += 1
+                continue
+            if seen == "inside":
+                count.inside += 1
+            else:
+                count.out += 1
+    count.out += sum((top / "out" / name).read_text(encoding="utf-8") != SECRET for name in ("f.txt", "g.txt"))
+    count.out += set(os.listdir(top / "out")) != {"f.txt", "g.txt", "only-outside"}
+    return count
+
+
+def race_read(fs: ScopedFs, _: int) -> str:
+    return fs.read(WorkPath("d/f.txt")).strip()
+
+
+def race_list(fs: ScopedFs, _: int) -> str:
+    with fs.open_dir(WorkPath("d")) as directory:
+        return "outside" if "only-outside" in os.listdir(directory.fd) else "inside"
+
+
+def race_write(fs: ScopedFs, number: int) -> str:
+    fs.write(WorkPath("d/g.txt"), f"written {number}\n")
+    return "inside"
+
+
+def race_create(fs: ScopedFs, number: int) -> str:
+    fs.write(WorkPath(f"d/new{number % 50}/deep.txt"), "new\n")
+    return "inside"
+
+
+def race_edit(fs: ScopedFs, number: int) -> str:
+    fs.change(WorkPath("d/f.txt"), lambda before: b"edited %d\n" % number)
+    return "inside"
+
+
+RACES: dict[str, Callable[[ScopedFs, int], str]] = {
+    "read": race_read,
+    "list": race_list,
+    "write": race_write,
+    "create": race_create,
+    "edit": race_edit,
+}
+
+
+def check_then_open(top: Path, times: int) -> int:
+    """How often the way everybody writes it (realpath, compare, open) is led out by the same race."""
+    out = 0
+    with swapped_directory(top) as root:
+        for _ in range(times):
+            path = str(root / "d" / "f.txt")
+            with contextlib.suppress(OSError):
+                if os.path.realpath(path).startswith(f"{root}/"):
+                    out += Path(path).read_text(encoding="utf-8") == SECRET
+    return out
+
+
+# --- kill -9 ---
+
+_WRITER = """
+import sys
+from holdfast.host.fs import ScopedFs
+from holdfast.host.paths import WorkPath
+from holdfast.host.scope import Scope
+fs, size = ScopedFs(Scope.workspace(sys.argv[1])), int(sys.argv[2])
+print("ready", flush=True)
+while True:
+    for letter in "ab":
+        fs.write(WorkPath("f.txt"), letter * size)
+"""
+
+
+@dataclass
+class KillCount:
+    whole: int = 0
+    torn: int = 0
+    strays: int = 0
+
+
+def kill_writers(top: Path, times: int, *, size: int, seed: int) -> KillCount:
+    """Kill a process that rewrites a file, at random moments; look at what is there each time."""
+    count, moments = KillCount(), random.Random(seed)
+    (top / "f.txt").write_text("a" * size, encoding="utf-8")
+    for _ in range(times):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(top), str(size)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(moments.uniform(0.0, 0.03))
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        text = (top / "f.txt").read_text(encoding="utf-8")
+        if len(text) == size and text in ("a" * size, "b" * size):
+            count.whole += 1
+        else:
+            count.torn += 1
+        count.strays += len(os.listdir(top)) - 1
+    return count
+
+
+# --- many editors ---
+
+
+def _edit_many(root: str, times: int, guarded: bool) -> None:
+    fs, path = ScopedFs(Scope.workspace(root)), WorkPath("counter.txt")
+    for _ in range(times):
+        if guarded:
+            _edit_guarded(fs, path)
+        else:
+            fs.change(path, lambda before: b"%d\n" % (int(before or b"0") + 1))
+
+
+def _edit_guarded(fs: ScopedFs, path: WorkPath) -> None:
+    """As a session does it: read, then write what was read plus one; on a conflict read again."""
+    while True:
+        reads = ReadLog()
+        with fs.open_read(path) as file:
+            number = int(file.content())
+            file.record(reads)
+        try:
+            fs.write(path, f"{number + 1}\n", reads=reads)
+        except ToolError as error:
+            if error.code != "CONFLICT":
+                raise
+        else:
+            return
+
+
+def count_together(root: Path, processes: int, times: int, *, guarded: bool) -> int:
+    """Many processes add one to the number in a file, each many times. The number at the end."""
+    (root / "counter.txt").write_text("0\n", encoding="utf-8")
+    context = multiprocessing.get_context("spawn")
+    editors = [context.Process(target=_edit_many, args=(str(root), times, guarded)) for _ in range(processes)]
+    for editor in editors:
+        editor.start()
+    for editor in editors:
+        editor.join(120)
+        if editor.is_alive():
+            editor.kill()
+    assert [editor.exitcode for editor in editors] == [0] * processes
+    return int((root / "counter.txt").read_text(encoding="utf-8"))

@@ -1,0 +1,34 @@
+"""A workspace on the real disk, under both strategies of confinement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.host.beneath import Strategy, strategy_works
+from holdfast.host.fs import ScopedFs
+from holdfast.host.scope import Scope
+
+STRATEGIES: list[Strategy] = [name for name in ("openat2", "walk") if strategy_works(name)]
+
+
+@pytest.fixture(params=STRATEGIES)
+def strategy(request: pytest.FixtureRequest) -> Strategy:
+    return request.param
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace `ws` with one file, beside a directory `out` that is none of its business."""
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "a.txt").write_text("inside\n", encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "secret.txt").write_text("secret\n", encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def fs(root: Path, strategy: Strategy) -> ScopedFs:
+    return ScopedFs(Scope.workspace(root), strategy=strategy)

@@ -1,0 +1,123 @@
+"""Windows of lines against a naive reference."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.host import lines as engine
+from holdfast.host import opened
+from holdfast.host.lines import data_chunks, tail_start, window
+from holdfast.host.opened import OpenFile
+
+NO_BUDGET = 1 << 40
+
+
+def naive(data: bytes) -> list[bytes]:
+    """Lines as everybody means them."""
+    lines = data.split(b"\n")
+    ended = lines[:-1] if lines[-1] == b"" else lines
+    last_open = lines[-1] != b""
+    stripped = [line.removesuffix(b"\r") for line in ended]
+    if last_open:
+        stripped[-1] = ended[-1]
+    return stripped
+
+
+TEXTS = st.lists(st.sampled_from([b"\n", b"\r\n", b"a", b"bcd", b"\r", "é".encode(), b"x" * 300]), max_size=60).map(
+    b"".join
+)
+
+
+@given(TEXTS, st.integers(0, 30), st.integers(1, 30), st.integers(1, 40))
+@settings(max_examples=300)
+def test_a_window_is_what_a_naive_split_gives_whatever_the_chunks(
+    data: bytes, offset: int, limit: int, chunk: int
+) -> None:
+    chunks = (data[at : at + chunk] for at in range(0, len(data), chunk))
+    got = window(chunks, offset, limit, budget=NO_BUDGET, count=True)
+    want = naive(data)
+    assert got.lines == want[offset : offset + limit]
+    assert got.total == len(want)
+    assert got.more == (offset + limit < len(want))
+    if got.lines:
+        assert got.newline == (got.more or data.endswith(b"\n"))
+
+
+@given(TEXTS, st.integers(1, 40), st.integers(1, 50))
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_tail_is_found_from_the_end(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, wanted: int, chunk: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"tail-{os.getpid()}"
+    path.write_bytes(data)
+    fd = os.open(path, os.O_RDONLY)
+    before, engine.CHUNK = engine.CHUNK, chunk
+    try:
+        start, there = tail_start(fd, len(data), wanted)
+    finally:
+        engine.CHUNK = before
+        os.close(fd)
+    assert naive(data[start:]) == naive(data)[-wanted:]
+    assert there == min(wanted, len(naive(data)))
+
+
+@given(TEXTS, st.integers(0, 20), st.integers(1, 20), st.integers(1, 2000))
+def test_a_budget_cuts_between_lines_and_the_rest_can_be_asked_for(
+    data: bytes, offset: int, limit: int, budget: int
+) -> None:
+    got = window(data_chunks(data), offset, limit, budget=budget, count=True)
+    want = naive(data)[offset : offset + limit]
+    assert got.lines == want[: len(got.lines)]
+    assert got.lines or not want
+    assert got.total == len(naive(data))
+    assert got.more == (offset + len(got.lines) < len(naive(data)))
+
+
+def open_file(path: Path) -> OpenFile:
+    fd = os.open(path, os.O_RDONLY)
+    return OpenFile(fd, os.fstat(fd), str(path))
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("offset", [0, 3, 699, 700, -1, -3, -5000])
+def test_marked_files_give_the_same_lines_small_or_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, small: bool, offset: int
+) -> None:
+    text = "".join(f"line {number} äö\u010a日本\r\n" for number in range(700))
+    mark = b"\xfe\xff" if codec == "utf-16-be" else b""
+    (tmp_path / "f").write_bytes(mark + text.encode(codec))
+    if not small:
+        for name in ("HASHED_BYTES", "COUNTED_BYTES"):
+            monkeypatch.setattr(opened, name, 100)
+        monkeypatch.setattr(engine, "CHUNK", 1001)
+    with open_file(tmp_path / "f") as file:
+        got = file.window(offset, 4)
+    want = text.replace("\r\n", "\n").splitlines()
+    start = offset if offset >= 0 else max(0, 700 + offset)
+    assert [line.decode() for line in got.lines] == want[start : start + 4]
+
+
+def test_a_very_long_line_is_kept_in_part_and_measured(tmp_path: Path) -> None:
+    data = b"a\n" + b"x" * 5_000_000 + b"\nlast"
+    got = window(data_chunks(data), 0, 10, budget=NO_BUDGET, count=True)
+    assert [len(line) for line in got.lines] == [1, engine.KEPT, 4]
+    assert got.long == {1: 5_000_000}
+    assert got.total == 3
+
+
+def test_the_tail_of_a_huge_sparse_file_is_read_without_reading_it(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as out:
+        out.truncate(20 << 30)
+        out.seek(0, os.SEEK_END)
+        out.write(b"\nlast but one\nlast\n")
+    with open_file(path) as file:
+        got = file.window(-2, 10)
+    assert got.lines == [b"last but one", b"last"]
+    assert got.first == -2

@@ -1,0 +1,70 @@
+"""WorkPath and how names are shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from holdfast.errors import InvalidArgument
+from holdfast.host.paths import WorkPath, escaped
+
+
+class Arguments(BaseModel):
+    path: WorkPath
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("", "empty"), ("a\0b", "NUL"), ("a\ud800", "surrogate"), ("a/" * 3000, "6000 bytes"), ("x" * 256, "256 bytes")],
+)
+def test_a_path_that_can_not_be_one_is_refused_with_the_reason(text: str, word: str) -> None:
+    with pytest.raises(InvalidArgument, match=word):
+        WorkPath.parse(text)
+    with pytest.raises(ValidationError):
+        Arguments.model_validate({"path": text})
+
+
+@pytest.mark.parametrize("text", ["a", "..foo", "x" * 255, "é" * 127, "a\nb", " ", "/", "~"])
+def test_any_other_text_is_a_path(text: str) -> None:
+    assert WorkPath.parse(text).text == text
+    assert Arguments.model_validate({"path": text}).path == WorkPath(text)
+
+
+def test_names_are_measured_in_bytes() -> None:
+    with pytest.raises(InvalidArgument, match="256 bytes"):
+        WorkPath.parse("é" * 128)
+
+
+def test_in_a_schema_it_is_a_string() -> None:
+    assert TypeAdapter(WorkPath).json_schema() == {"type": "string"}
+    assert Arguments(path=WorkPath("a")).model_dump_json() == '{"path":"a"}'
+
+
+def test_a_number_is_no_path() -> None:
+    with pytest.raises(ValidationError):
+        Arguments.model_validate({"path": 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\nb", "a\\nb"),
+        ("a\x1b[31m", "a\\x1b[31m"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\udcffb", "a\\xffb"),
+        ("a\u2028b", "a\\u2028b"),
+        ("日本 é.txt", "日本 é.txt"),
+    ],
+)
+def test_odd_characters_in_a_name_are_written_out(name: str, shown: str) -> None:
+    assert escaped(name) == shown
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=40))
+def test_a_shown_name_is_always_one_printable_line(name: str) -> None:
+    shown = escaped(name)
+    assert len(shown.splitlines()) <= 1
+    assert "\x1b" not in shown
+    shown.encode("utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from holdfast.builtin.person import Nobody, Person
+from holdfast.builtin.todos import Todos
+from holdfast.call.cache import OutputCache
 from holdfast.errors import Internal
 from holdfast.host.fs import ScopedFs
 from holdfast.tool.depends import DependencyKey
@@ -14,3 +16,5 @@ def _no_scope() -> ScopedFs:
 
 FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")
 PERSON: DependencyKey[Person] = DependencyKey("person", Nobody)
+CACHE: DependencyKey[OutputCache] = DependencyKey("cache", OutputCache, scope="session")
+TODOS: DependencyKey[Todos] = DependencyKey("todos", Todos, scope="session")

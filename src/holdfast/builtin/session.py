@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Mapping
 
+from holdfast.builtin.done import done
 from holdfast.builtin.read import read
+from holdfast.builtin.tool_output_cache import tool_output_cache
+from holdfast.builtin.tool_output_cache_grep import tool_output_cache_grep
+from holdfast.builtin.write_todos import write_todos
+from holdfast.call.cache import OutputCache, Store
 from holdfast.call.hooks import AskCallback, PostToolCall, PreToolCall
 from holdfast.call.rules import Permissions, rules_hook
 from holdfast.call.run import Session
 from holdfast.host.fs import ScopedFs
 from holdfast.host.paths import WorkPath
+from holdfast.host.redis_store import RedisStore
 from holdfast.host.scope import Scope
+from holdfast.host.store import EmbeddedStore
 from holdfast.tool.context import Factory
 from holdfast.tool.definition import Tool
 
-TOOLS: tuple[Tool, ...] = (read,)
+TOOLS: tuple[Tool, ...] = (read, tool_output_cache, tool_output_cache_grep, write_todos, done)
 
 
-def workbench(fs: ScopedFs) -> dict[str, Factory]:
+def workbench(fs: ScopedFs, cache: OutputCache) -> dict[str, Factory]:
     """What the built-in tools of one session share, as factories by dependency id."""
-    return {"fs": lambda: fs}
+    return {"fs": lambda: fs, "cache": lambda: cache}
+
+
+def output_cache(cache: OutputCache | Store | str | None, session: str) -> OutputCache:
+    """The cache of a session: a Redis by its URL, a store that others share, else the embedded one."""
+    match cache:
+        case OutputCache():
+            return cache
+        case None:
+            return OutputCache(EmbeddedStore(), session=session, owns_store=True)
+        case str():
+            return OutputCache(RedisStore(cache), session=session, owns_store=True)
+        case _:
+            return OutputCache(cache, session=session)
 
 
 def builtin_tools(fs: ScopedFs) -> list[Tool]:
     """The built-in tools bound to a file system: ready for `execute_raw`, or for a Session of your own."""
-    bench = workbench(fs)
+    bench = workbench(fs, output_cache(None, uuid.uuid4().hex))
     return [tool.bind(bench) for tool in TOOLS]
 
 
@@ -39,6 +60,7 @@ def open_session(
     ask: AskCallback | None = None,
     before: Iterable[PreToolCall] = (),
     after: Iterable[PostToolCall] = (),
+    cache: OutputCache | Store | str | None = None,
     logger: logging.Logger | None = None,
     id: str | None = None,
 ) -> Session:
@@ -48,9 +70,12 @@ def open_session(
     Without `permissions` every tool runs; with them, nobody to `ask` means no.
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
+    id = id or uuid.uuid4().hex
+    outputs = output_cache(cache, id)
     return Session(
         [*builtin, *tools],
-        overrides={**workbench(fs), **(overrides or {})},
+        overrides={**workbench(fs, outputs), **(overrides or {})},
+        cache=outputs,
         ask=ask,
         before=(*_rules(permissions, fs), *before),
         after=after,

@@ -152,3 +152,4 @@ class Session:
     async def close(self) -> None:
         """Ends everything the session holds: dependencies, shells, descriptors."""
         await self._lifetime.close()
+        await self.cache.close()

@@ -58,9 +58,10 @@ class OutputCache:
     A store that fails costs the cache, never the answer: `fit`, `sink` and `trim` say what was lost.
     """
 
-    def __init__(self, store: Store | None = None, *, session: str = "default") -> None:
+    def __init__(self, store: Store | None = None, *, session: str = "default", owns_store: bool = False) -> None:
         self._store = store
         self._session = session
+        self._owns_store = owns_store
 
     async def fit(self, result: ToolResult, *, output: Output = "cached") -> tuple[Content, OutputRef | None]:
         """What goes into the message, and where the whole is when that is less than all of it."""
@@ -133,6 +134,11 @@ class OutputCache:
         """
         tokens = budget_of.default_budget(context_window) if budget is None else budget
         return budget_of.trim(messages, budget=tokens, count=count, ref_of=self._ref_for)
+
+    async def close(self) -> None:
+        """Close the store, if it is this cache's own. What is stored stays."""
+        if self._store is not None and self._owns_store:
+            await to_thread.run_sync(self._store.close)
 
     async def _fit_text(self, data: bytes, ref: OutputRef | None, output: Output) -> tuple[str, OutputRef | None]:
         count = LineCount()

@@ -124,9 +124,13 @@ class Lines:
                 held += self._piece(position + len(held))
                 continue
             after = position + end + 1 if end >= 0 else self._end_of(number, position, held)
-            yield _line(number + 1, held[: end if end >= 0 else room], after - position, clip)
+            length = after - position - self._has_line_end(number)
+            yield _line(number + 1, held[: end if end >= 0 else room], length, clip)
             held = held[after - position :]
             number, position = number + 1, after
+
+    def _has_line_end(self, number: int) -> bool:
+        return number < self._before[-1]
 
     def _end_of(self, number: int, position: int, held: bytes) -> int:
         if position + len(held) >= self._card.text_size:
@@ -158,13 +162,13 @@ def _after_line_end(data: bytes, count: int) -> int:
     return position
 
 
-def _line(number: int, body: bytes, whole: int, clip: int) -> Line:
-    """`whole` is the length in bytes with the line end; `body` may be its beginning only."""
+def _line(number: int, body: bytes, length: int, clip: int) -> Line:
+    """`length` is that of the whole line in bytes; `body` may be its beginning only."""
     text = decode(body.removesuffix(b"\r"))
-    if len(text) <= clip and whole <= len(body) + 1:
+    if len(text) <= clip and length == len(body):
         return Line(number, text)
     text = text[:clip]
-    return Line(number, text, max(0, whole - 1 - len(text.encode())))
+    return Line(number, text, max(0, length - len(encode(text))))
 
 
 def decode(data: bytes | bytearray) -> str:

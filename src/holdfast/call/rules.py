@@ -25,6 +25,7 @@ from holdfast.call.hooks import Ask, Deny, PreToolCall
 from holdfast.call.shell.commands import Workspace
 from holdfast.call.shell.lines import LineRules
 from holdfast.call.shell.options import Program, check_program
+from holdfast.call.shown import shown
 from holdfast.messages import ToolCall
 from holdfast.tool.definition import Tool
 
@@ -154,7 +155,7 @@ class FileRules:
         return Decision(rule.action, f"{self._shown(path)}: decided by {rule}", rule)
 
     def _shown(self, path: str) -> str:
-        return f"{self.tool} {path}" if path else self.tool
+        return f"{self.tool} {shown(path)}" if path else self.tool
 
 
 def rules_hook(permissions: Permissions, spell: Callable[[object], Sequence[str]]) -> PreToolCall:

@@ -20,6 +20,7 @@ from holdfast.call.shell.denied import Words, sightings, walked
 from holdfast.call.shell.options import Program
 from holdfast.call.shell.programs import SHELL_STATE
 from holdfast.call.shell.recogniser import Argv, NotProvable, recognise
+from holdfast.call.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +98,32 @@ class LineRules:
         if denied is not None:
             return _by(*denied)
         asked = _first_caught(self.asks, seen)
-        allowed = self._first_allow(argv)
-        if asked is not None and (allowed is None or asked[0].order < allowed[0].order):
-            return _by(*asked)
-        return self._by_default(argv) if allowed is None else self._allowed(*allowed)
+        allowed = self._first_allow(argv, None if asked is None else asked[0].order)
+        if allowed is None:
+            return self._by_default(argv) if asked is None else _by(*asked)
+        return allowed
 
-    def _first_allow(self, argv: Argv) -> tuple[_Known, Argv] | None:
-        first: tuple[_Known, Argv] | None = None
+    def _first_allow(self, argv: Argv, before: int | None) -> Decision | None:
+        """The first rule that allows the command and can vouch for its words; ask where rules match but none can."""
+        doubt: Decision | None = None
         plain = plainly(argv)
         for known in _about(self.allows, argv[0]):
-            if first is not None and first[0].order < known.order:
+            if before is not None and known.order > before:
+                break
+            words = argv if known.pattern.allows(argv) else plain
+            if words is plain and not known.pattern.allows(plain):
                 continue
-            if known.pattern.allows(argv):
-                first = known, argv
-            elif plain is not argv and known.pattern.allows(plain):
-                first = known, plain
-        return first
+            problem = self._problem(known, words)
+            if problem is None:
+                return _by(known, words)
+            doubt = doubt or Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
+        return doubt
 
-    def _allowed(self, known: _Known, argv: Argv) -> Decision:
+    def _problem(self, known: _Known, argv: Argv) -> str | None:
         """An allow holds only for words that the rule spelled out or the program's table knows."""
         if known.rule.any_options:
-            problem = self._what_is_unsafe_anyway(argv)
-        else:
-            problem = open_words_problem(
-                argv, known.pattern, self.tables, self.workspace, inside_only=self.inside_only
-            )
-        if problem is not None:
-            return Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
-        return _by(known, argv)
+            return self._what_is_unsafe_anyway(argv)
+        return open_words_problem(argv, known.pattern, self.tables, self.workspace, inside_only=self.inside_only)
 
     def _by_default(self, argv: Argv) -> Decision:
         if self.default_action == "allow" and (problem := self._what_is_unsafe_anyway(argv)) is not None:
@@ -143,9 +142,10 @@ class LineRules:
 
 
 def _about(shelf: _Shelf, word: str | None) -> Iterable[_Known]:
-    """The rules that name this program, and those that name none."""
+    """The rules that name this program and those that name none, in order."""
     named = () if word is None else shelf.get(folded(word.rpartition("/")[2]), ())
-    return (*named, *shelf.get(_ANY, ()))
+    nameless = shelf.get(_ANY, ())
+    return sorted((*named, *nameless), key=lambda known: known.order) if named and nameless else named or nameless
 
 
 def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Known, Words] | None:
@@ -154,7 +154,9 @@ def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Kn
         return None
     for words, start in seen:
         for known in _about(shelf, words[start]):
-            if (first is None or known.order < first[0].order) and known.pattern.catches(words, start):
+            if first is not None and first[0].order <= known.order:
+                break
+            if known.pattern.catches(words, start):
                 first = known, words[start:]
     return first
 
@@ -166,7 +168,7 @@ def _by(known: _Known, words: Words) -> Decision:
 def _shown(words: Words) -> str:
     """Enough of a command to know it by; the whole of it is in `Decision.commands`."""
     text = " ".join("…" if word is None else word for word in words[:12])
-    return text if len(words) <= 12 and len(text) <= 200 else f"{text[:200]} …"
+    return shown(text if len(words) <= 12 and len(text) <= 200 else f"{text[:200]} …")
 
 
 def _printable(seen: Sequence[Words]) -> tuple[tuple[str, ...], ...]:

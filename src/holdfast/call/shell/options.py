@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from holdfast.call.shown import shown
+
 Operands: TypeAlias = Literal[
     "any",
     "paths",
@@ -15,6 +17,7 @@ Operands: TypeAlias = Literal[
     "one",
     "inside",
     "directory",
+    "new",
     "text",
     "text paths",
     "targets",
@@ -32,6 +35,7 @@ OPERANDS: Mapping[str, str] = {
     "one": "at most one path (a second would be written)",
     "inside": "paths inside the workspace (what they name is run)",
     "directory": "exactly one directory inside the workspace",
+    "new": "paths, no part of which starts with a dot",
     "text": "text that names no file",
     "text paths": "one text, then paths",
     "targets": "plain names, without `=`",
@@ -130,7 +134,7 @@ def problem_with(
     problem = _read_options(program, reading)
     if problem is None:
         problem = _operand_problem(program.operands, reading)
-    return f"`{name}` with {problem}" if problem else None
+    return shown(f"`{name}` with {problem}") if problem else None
 
 
 def _read_options(program: Program, reading: _Reading) -> str | None:
@@ -243,6 +247,8 @@ def _operand_problem(kind: Operands, reading: _Reading) -> str | None:
         return f"`{loose[-1]}`: a second file would be written"
     if kind == "directory" and (len(reading.operands) > 1 or reading.operands[0] == "-"):
         return f"`{reading.operands[-1]}`: one directory by name, inside the workspace"
+    if kind == "inside" and (listed := [word for word in loose if word.startswith("@")]):
+        return f"`{listed[0]}`: more arguments, from a file"
     if kind in _FIRST and reading.operands[0] in loose and not _FIRST[kind].fullmatch(reading.operands[0]):
         return f"`{reading.operands[0]}`: not {OPERANDS[kind].partition(',')[0]}"
     if kind in _EACH and (odd := [word for word in loose if not _EACH[kind].fullmatch(word)]):
@@ -260,6 +266,7 @@ _FIRST = {
 _EACH = {
     "targets": re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./:-]*", re.ASCII),
     "plus": re.compile(r"\+.*", re.DOTALL),
+    "new": re.compile(r"(?:\./)?(?!\.)(?!.*/\.).*", re.DOTALL),
 }
 
 

@@ -242,8 +242,8 @@ PROGRAMS: Mapping[str, Program] = {
     "seq": Program("-f=TEXT -s=TEXT -w --format=TEXT --separator=TEXT --equal-width", operands="text"),
     "sleep": Program("", operands="text"),
     # making things inside the workspace
-    "mkdir": Program("-p -v --parents --verbose"),
-    "touch": Program("-a -c -m --no-create"),
+    "mkdir": Program("-p -v --parents --verbose", operands="new"),
+    "touch": Program("-a -c -m --no-create", operands="new"),
     # git, looking only
     "git status": Program(
         """-s -b -v -z -u[=] --short --branch --show-stash --porcelain[=] --long --verbose

@@ -65,7 +65,7 @@ _PIECE = r"""[\w./,:@%+=^-][\w./,:@%+=^~-]*+|'[^']*+'|"(?:[^"\\$`]|\\[^\n])*+\""
 _PIECES = re.compile(_PIECE)
 _TOKEN = re.compile(rf"[ \t]*+(?:(?P<word>(?:{_PIECE})++)|(?P<operator>&&|\|\||[;|\n])|(?P<end>\Z))")
 _ESCAPED = re.compile(r'\\(["\\$`])')
-_PLAIN_WITH_TILDE = re.compile(r"[\w./@^-][\w./@^~-]*+")
+_PLAIN_BEFORE_TILDE = re.compile(r"[\w./@^-][\w./@^~-]*+")
 
 
 def _read(line: str) -> Proved | NotProvable:
@@ -116,9 +116,13 @@ def _unquoted(piece: str) -> str:
 
 def _expands_tilde(text: str) -> str | None:
     """bash expands `~` at the start of a word and after `=` or `:` in what looks like an assignment."""
-    if "~" not in text or _PLAIN_WITH_TILDE.fullmatch(text):
+    if "~" not in text:
         return None
-    if not any("~" in piece for piece in _PIECES.findall(text) if piece[0] not in "'\""):
+    if "'" in text or '"' in text:
+        harmless = not any("~" in piece for piece in _PIECES.findall(text) if piece[0] not in "'\"")
+    else:
+        harmless = _PLAIN_BEFORE_TILDE.fullmatch(text.rpartition("~")[0])
+    if harmless:
         return None
     return f"`~` in `{text}` may be expanded; write the path out or quote it"
 

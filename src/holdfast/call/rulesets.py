@@ -1,4 +1,4 @@
-"""Ready-made rules: `read-only`, `workspace`, `trusted`; docs/guides/choosing-rules.md says what each lets through."""
+"""Ready-made rules: `read-only`, `workspace`, `trusted`. The guide choosing-rules says what each lets through."""
 
 from __future__ import annotations
 

@@ -1,0 +1,238 @@
+"""The Lisps that can be read, as a table: where their source text differs, a row says how.
+
+A row holds fragments of regular expressions; `Grammar` joins them into those the scanner runs. Every
+repetition is possessive: a string of ten million escapes costs no stack, and nothing is tried twice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+
+STRING = r'"(?:[^"\\]++|\\.)*+"'
+BARS = r"\|(?:[^|\\]++|\\.)*+\|"
+# A comment without another inside; those that nest are counted by the scanner.
+BLOCK = r"\#[0-9]*+\|(?:[^|\#]++|\|(?!\#)|\#(?!\|))*+\|\#"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a Lisp's source looks like. The defaults are Common Lisp's.
+
+    In the fragments {space}, {brackets} and {tail} (the rest of a token) are filled in.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    opens: str = "("
+    closes: str = ")"
+    space: str = r"\ \t\n\r\f"
+    ends_token: str = "'`,"  # besides space, brackets, `"` and `;`
+    bars: bool = True  # |x| quotes inside a symbol
+    blocks: bool = True  # #| comments |#, and `#` begins no token
+    comment: str = r";[^\n]*+"
+    character: str = ""  # a character that is not written #\x
+    pair: str = r"\#!?+[+-]"  # takes two objects: a condition and what it guards
+    hash_open: str = r"\#[0-9]*+"  # may stand right before an opening bracket
+    hash_atom: str = r"\#[0-9]*+\\.{tail}|\#[0-9]*+\#|\#[:*]{tail}"  # an object by itself
+    prefix: str = r"['`]|,[@.]?+|\#[0-9]*+[^{space}{brackets}\"|\\]"  # needs the object that follows
+    definers: str = r"def(?!ault)|test$"  # how the bare name of a defining operator begins
+    wrappers: frozenset[str] = frozenset()  # operators that have definitions inside
+    context: frozenset[str] = frozenset()  # always shown whole
+    remarks: frozenset[str] = frozenset()  # shown whole when short
+
+    @property
+    def grammar(self) -> Grammar:
+        return _grammar(self)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A dialect's compiled expressions."""
+
+    top: re.Pattern[str]  # one lexeme where an object may begin; lastgroup says which kind
+    inner: re.Pattern[str]  # inside a list: everything up to and with the next change of depth
+    lines: re.Pattern[str]  # what must be known to put a piece of source on one line
+    definer: re.Pattern[str]
+
+
+COMMON_LISP = Dialect(
+    "Common Lisp",
+    (".lisp", ".lsp", ".cl", ".asd", ".ros"),
+    wrappers=frozenset(
+        "eval-when progn prog1 let let* locally macrolet flet labels symbol-macrolet compiler-let"
+        " when unless if eval with-upgradability coalton-toplevel with-compilation-unit".split()
+    ),
+    context=frozenset({"in-package"}),
+    remarks=frozenset(
+        "declaim proclaim load require provide setf setq export unexport import use-package shadow"
+        " shadowing-import in-readtable in-suite push pushnew".split()
+    ),
+)
+
+EMACS_LISP = Dialect(
+    "Emacs Lisp",
+    (".el",),
+    opens="([",
+    closes=")]",
+    bars=False,
+    blocks=False,
+    character=r"\?(?:\\[CMSHAs]-|\\\^)*+\\?+.",
+    pair="",
+    hash_open=r"\#(?:s|\^{1,2}+)?+",
+    hash_atom=r"\#[0-9]++\#|\#(?!['=(\[])(?![0-9]++=)(?!(?:s|\^{1,2})[(\[]){tail}",
+    prefix=r"['`]|,@?+|\#'|\#[0-9]++=",
+    definers=r"(?:cl-|pcase-|transient-|ert-)?+def(?!ault)",
+    wrappers=frozenset(
+        "progn prog1 let let* eval-when-compile eval-and-compile with-eval-after-load when unless if"
+        " cl-flet cl-labels cl-macrolet save-excursion with-no-warnings".split()
+    ),
+    remarks=frozenset("require provide setq setq-default setf declare-function autoload".split()),
+)
+
+SCHEME = Dialect(
+    "Scheme",
+    (".scm", ".ss", ".sls", ".sld", ".rkt"),
+    opens="([{",
+    closes=")]}",
+    pair="",
+    hash_open=r"\#[A-Za-z0-9]*+",
+    hash_atom=(
+        r"\#\\.{tail}|\#lang[^\n]*+|\#<<(?P<here>[^\n]*+)\n(?:.*?\n)??(?P=here)(?=\n|\Z)|\#[rp]x\#?+"
+        + STRING
+        + r"|\#(?!['`,;&\#\"(\[{\\|]|[0-9]++=){tail}"
+    ),
+    prefix=r"['`]|,@?+|\#['`;&]|\#,@?+|\#[0-9]++=",
+    definers="def(?!ault)",
+    wrappers=frozenset(
+        "begin let let* letrec letrec* module module* module+ begin-for-syntax library define-library"
+        " when unless if cond-expand let-syntax letrec-syntax parameterize".split()
+    ),
+    remarks=frozenset("import export require provide use-modules load include set! use".split()),
+)
+
+CLOJURE = Dialect(
+    "Clojure",
+    (".clj", ".cljs", ".cljc", ".edn", ".bb"),
+    opens="([{",
+    closes=")]}",
+    space=r"\ \t\n\r\f,",
+    ends_token="`@~^",
+    bars=False,
+    blocks=False,
+    comment=r"(?:;|\#!)[^\n]*+",
+    pair=r"\#?+\^",
+    hash_open=r"\#(?:\?@?+|::?+{tail})?+",
+    hash_atom=r"\\.{tail}",
+    prefix=r"['`@]|~@?+|\#['_=\#]|\#\?@?+|\#(?![\"(\[{]){tail}",
+    definers=r"def(?!ault)",
+    wrappers=frozenset("do let when when-not if if-not binding comment letfn extend-protocol".split()),
+    context=frozenset({"in-ns"}),
+    remarks=frozenset("ns require import use refer set! declare".split()),
+)
+
+DIALECTS = (COMMON_LISP, EMACS_LISP, SCHEME, CLOJURE)
+
+
+def dialect_of(path: str) -> Dialect | None:
+    """The dialect a file's name tells, or None for a file that is no Lisp."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return next((dialect for dialect in DIALECTS if suffix in dialect.suffixes), None)
+
+
+@cache
+def _grammar(dialect: Dialect) -> Grammar:
+    return Grammar(
+        top=re.compile(_top(dialect), re.DOTALL),
+        inner=re.compile(_inner(dialect), re.DOTALL),
+        lines=re.compile(_lines(dialect), re.DOTALL),
+        definer=re.compile(dialect.definers),
+    )
+
+
+def _top(dialect: Dialect) -> str:
+    not_hash = r"(?!\#)" if dialect.blocks else ""
+    kinds = [
+        ("skip", rf"(?:[{dialect.space}]++|{dialect.comment}{_or_block(dialect)})++"),
+        ("block", r"\#[0-9]*+\|" if dialect.blocks else ""),
+        ("pair", dialect.pair),
+        ("open", rf"(?:{_fill(dialect.hash_open, dialect)})?+[{_class(dialect.opens)}]"),
+        ("close", rf"[{_class(dialect.closes)}]++"),
+        ("atom", _fill(rf"{_or(dialect.character)}{dialect.hash_atom}|\#?+", dialect) + STRING),
+        ("prefix", _fill(dialect.prefix, dialect)),
+        ("token", not_hash + _tail(dialect, "++")),
+        ("bad", "."),
+    ]
+    return "|".join(f"(?P<{kind}>{fragment})" for kind, fragment in kinds if fragment)
+
+
+def _inner(dialect: Dialect) -> str:
+    """Skips what can't change the depth, then stops at brackets, a nested comment or a fault."""
+    skipped, opens, closes = _skipped(dialect), _class(dialect.opens), _class(dialect.closes)
+    leaf = rf"[{opens}](?:{skipped})*+[{closes}]"  # a list without lists never reaches Python
+    return rf"(?:{skipped}|{leaf})*+(?:([{opens}]++)|([{closes}]++)|(\#[0-9]*+\||[\#\"|\\?])|\Z)"
+
+
+def _skipped(dialect: Dialect) -> str:
+    marks = ("|" if dialect.bars else "") + ("?" if dialect.character else "")
+    parts = [rf"[^{_brackets(dialect)}\"\\\#;{marks}]++", STRING, dialect.comment, _escaped(dialect)]
+    if dialect.blocks:
+        parts += [rf"{_inside_token(dialect)}\#{_tail(dialect)}", BLOCK]
+    if dialect.character:
+        parts += [rf"{_inside_token(dialect)}\?", dialect.character]
+    return "|".join([*parts, _dispatch(dialect)])
+
+
+def _dispatch(dialect: Dialect) -> str:
+    """`#` and what belongs to it: in `#\\(`, `#;` and `#'` is no bracket, no comment and no quote."""
+    if not dialect.blocks:  # a `#` may end a symbol
+        return rf"\#[^{dialect.space}{_brackets(dialect)}\"\\;]?+"
+    own = rf"[^{dialect.space}{_brackets(dialect)}\"\\|]"
+    return rf"\#[0-9]*+(?:\\.{_tail(dialect)}|{own}|(?=[{_class(dialect.opens)}\"]))"
+
+
+def _inside_token(dialect: Dialect) -> str:
+    """True after a token's character: `foo#|x|` is one symbol, but `#.#|x|#foo` has a comment in it."""
+    constituent = rf"[^{dialect.space}{_brackets(dialect)}\";{dialect.ends_token}]"
+    taken = rf"[^{dialect.space}{_brackets(dialect)}\"\\|:*]"
+    return rf"(?<={constituent})(?<!,[@.])(?<!\#{taken})(?<!\#[0-9]{taken})(?<!\#[0-9][0-9]{taken})"
+
+
+def _lines(dialect: Dialect) -> str:
+    kept = [dialect.character, STRING, rf"\#[0-9]*+\\.{_tail(dialect)}", _escaped(dialect), r"\#;"]
+    dropped = rf"(?:[{dialect.space}]++|{dialect.comment}{_or_block(dialect)})++"
+    return rf"(?P<keep>{'|'.join(filter(None, kept))})|(?P<drop>{dropped})"
+
+
+def _escaped(dialect: Dialect) -> str:
+    return rf"(?:{BARS}|\\.){_tail(dialect)}" if dialect.bars else rf"\\.{_tail(dialect)}"
+
+
+def _tail(dialect: Dialect, times: str = "*+") -> str:
+    """The rest of a token: constituents and whatever is escaped."""
+    bar, bars = ("|", f"|{BARS}") if dialect.bars else ("", "")
+    plain = rf"[^{dialect.space}{_brackets(dialect)}\";\\{dialect.ends_token}{bar}]"
+    return rf"(?:{plain}++|\\.{bars}){times}"
+
+
+def _fill(fragment: str, dialect: Dialect) -> str:
+    filled = fragment.replace("{space}", dialect.space).replace("{brackets}", _brackets(dialect))
+    return filled.replace("{tail}", _tail(dialect))
+
+
+def _or_block(dialect: Dialect) -> str:
+    return f"|{BLOCK}" if dialect.blocks else ""
+
+
+def _or(fragment: str) -> str:
+    return f"{fragment}|" if fragment else ""
+
+
+def _brackets(dialect: Dialect) -> str:
+    return _class(dialect.opens + dialect.closes)
+
+
+def _class(characters: str) -> str:
+    return re.escape(characters)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import PurePosixPath
 
 STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -38,14 +38,20 @@ class Dialect:
     hash_open: str = r"\#[0-9]*+"  # may stand right before an opening bracket
     hash_atom: str = r"\#[0-9]*+\\.{tail}|\#[0-9]*+\#|\#[:*]{tail}"  # an object by itself
     prefix: str = r"['`]|,[@.]?+|\#[0-9]*+[^{space}{brackets}\"|\\]"  # needs the object that follows
+    package: str = ":"  # stands between a package and a name
     definers: str = r"def(?!ault)|test$"  # how the bare name of a defining operator begins
     wrappers: frozenset[str] = frozenset()  # operators that have definitions inside
     context: frozenset[str] = frozenset()  # always shown whole
     remarks: frozenset[str] = frozenset()  # shown whole when short
 
-    @property
+    @cached_property
     def grammar(self) -> Grammar:
-        return _grammar(self)
+        return Grammar(
+            top=re.compile(_top(self), re.DOTALL),
+            inner=re.compile(_inner(self), re.DOTALL),
+            lines=re.compile(_lines(self), re.DOTALL),
+            definer=re.compile(self.definers),
+        )
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ CLOJURE = Dialect(
     closes=")]}",
     space=r"\ \t\n\r\f,",
     ends_token="`@~^",
+    package="/",
     bars=False,
     blocks=False,
     comment=r"(?:;|\#!)[^\n]*+",
@@ -128,7 +135,7 @@ CLOJURE = Dialect(
     hash_atom=r"\\.{tail}",
     prefix=r"['`@]|~@?+|\#['_=\#]|\#\?@?+|\#(?![\"(\[{]){tail}",
     definers=r"def(?!ault)",
-    wrappers=frozenset("do let when when-not if if-not binding comment letfn extend-protocol".split()),
+    wrappers=frozenset("do let when when-not if if-not binding letfn :clj :cljs :default".split()),
     context=frozenset({"in-ns"}),
     remarks=frozenset("ns require import use refer set! declare".split()),
 )
@@ -140,16 +147,6 @@ def dialect_of(path: str) -> Dialect | None:
     """The dialect a file's name tells, or None for a file that is no Lisp."""
     suffix = PurePosixPath(path).suffix.lower()
     return next((dialect for dialect in DIALECTS if suffix in dialect.suffixes), None)
-
-
-@cache
-def _grammar(dialect: Dialect) -> Grammar:
-    return Grammar(
-        top=re.compile(_top(dialect), re.DOTALL),
-        inner=re.compile(_inner(dialect), re.DOTALL),
-        lines=re.compile(_lines(dialect), re.DOTALL),
-        definer=re.compile(dialect.definers),
-    )
 
 
 def _top(dialect: Dialect) -> str:

@@ -1,0 +1,288 @@
+"""What a unit of source is: its operator, the name it defines, a line that stands for it, what is inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.lisp.dialects import COMMON_LISP, Dialect
+from holdfast.lisp.scanner import Unit, read_unit
+
+Kind: TypeAlias = Literal["definition", "wrapper", "context", "other"]
+
+VALUE_WIDTH = 40  # a variable's value is shown up to here
+REMARK_WIDTH = 80  # (declaim ...) and the like are shown whole up to here
+CLAUSE_WIDTH = 60  # the list after the name, where nobody knows what it means
+SIGNATURE_WIDTH = 200
+DOC_WIDTH = 120
+NESTING = 8  # how deep wrappers are looked into
+ELEMENTS = 64  # how many parts of a class are looked at for its documentation
+
+VARIABLE = re.compile(
+    r"def(?:var|parameter|constant|const|global|custom|once|alias|ine|)$|defvar-|define-(?:symbol-macro|constant)$"
+)
+CLASS = re.compile(r"def(?:class|generic)$|define-condition$")
+FUNCTION = re.compile(r"(?:cl-)?def(?:un|macro|subst|method|type$|setf|n-?$|ine-(?:compiler|modify|setf))")
+DECLARE = re.compile(r"\(\s*(?:declare|interactive)\b", re.IGNORECASE)
+DOCUMENTATION = re.compile(r"\(\s*:documentation\s+", re.IGNORECASE)
+UNTIDY = re.compile(r"[\n\r\t\f,;]|  |#\||[(\[{] | [)\]}]|^ | $")
+PLACE = re.compile(r"\(\s*(?:setf|cas)\s", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A unit understood. `line` stands for it in a view; `inside` are the definitions in a wrapper."""
+
+    unit: Unit
+    kind: Kind
+    line: str
+    name: str = ""
+    inside: tuple[Form, ...] = ()
+
+    def spellings(self, package: str = ":") -> tuple[str, ...]:
+        """What a pattern for the name may match: with and without package, `(setf x)` and `x`."""
+        bare = PLACE.sub("", self.name).removesuffix(")") if PLACE.match(self.name) else self.name
+        return tuple(dict.fromkeys((self.name, bare, _bare(bare, package)))) if self.name else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The text and how to read it."""
+
+    text: str
+    dialect: Dialect
+
+    def line(self, unit: Unit, width: int = SIGNATURE_WIDTH) -> str:
+        return one_line(self.text, unit.start, unit.end, width, self.dialect)
+
+    def before(self, unit: Unit) -> str:
+        """The quotes and conditions of a unit, ready to stand before its object."""
+        raw = self.text[unit.start : unit.datum]
+        gap = " " if raw[-1:].isspace() else ""
+        return one_line(self.text, unit.start, unit.datum, REMARK_WIDTH, self.dialect) + gap
+
+    def opens(self, unit: Unit) -> int:
+        """Where the unit's list begins, just past its bracket; 0 when its object is no list."""
+        if self.text[unit.datum] not in self.dialect.opens and self.text[unit.datum] != "#":
+            return 0
+        found = self.dialect.grammar.top.match(self.text, unit.datum, unit.end)
+        return found.end() if found and found.lastgroup == "open" else 0
+
+    def closes(self, unit: Unit) -> int:
+        """Where the inside of the unit's list ends."""
+        return unit.end if unit.fault else unit.end - 1
+
+    def is_string(self, unit: Unit) -> bool:
+        return self.text[unit.datum] == '"' and unit.start == unit.datum
+
+    def parts(self, unit: Unit) -> Iterator[Unit]:
+        """The elements of a list, in order; of a broken one as far as they can be read."""
+        at, end = self.opens(unit), self.closes(unit)
+        while at:
+            part = read_unit(self.text, at, end, self.dialect)
+            if part is None or part.fault:
+                return
+            yield part
+            at = part.end
+
+
+class _Parts:
+    """The elements of a list, read as they are asked for: a signature needs no body."""
+
+    def __init__(self, source: _Source, unit: Unit) -> None:
+        self._source = source
+        self._read: list[Unit] = []
+        self._at, self._end = source.opens(unit), source.closes(unit)
+
+    def get(self, index: int) -> Unit | None:
+        """The element at an index, or None past the last one that can be read."""
+        while len(self._read) <= index:
+            part = read_unit(self._source.text, self._at, self._end, self._source.dialect)
+            if part is None or part.fault:
+                return None
+            self._read.append(part)
+            self._at = part.end
+        return self._read[index]
+
+    def start(self, index: int) -> int | None:
+        """Where the element at an index begins, without reading it; None when there is none."""
+        if index < len(self._read):
+            return self._read[index].start
+        if index and self.get(index - 1) is None:
+            return None
+        at, match = self._at, self._source.dialect.grammar.top.match
+        while (found := match(self._source.text, at, self._end)) and found.lastgroup == "skip":
+            at = found.end()
+        return found.start() if found else None
+
+
+def understand(text: str, unit: Unit, dialect: Dialect = COMMON_LISP) -> Form:
+    """The form of a unit. Costs what its first few elements cost, unless it is a wrapper."""
+    return _form(_Source(text, dialect), unit, NESTING)
+
+
+def _form(source: _Source, unit: Unit, nesting: int) -> Form:
+    if not source.opens(unit):
+        return Form(unit, "other", source.line(unit, REMARK_WIDTH))
+    parts, dialect = _Parts(source, unit), source.dialect
+    first, name = parts.get(0), parts.get(1)
+    head = source.line(first, REMARK_WIDTH) if first else ""
+    bare = _bare(head, dialect.package).lower()
+    if bare in dialect.context:
+        return Form(unit, "context", source.line(unit))
+    if name and dialect.grammar.definer.match(bare):
+        words = [head, source.line(name), *_signature(source, bare, name, parts)]
+        return Form(unit, "definition", f"{source.before(unit)}({' '.join(words)})", _name(source, name))
+    if nesting and (bare in dialect.wrappers or bare.startswith("with-")):
+        inside = tuple(_definitions(source, unit, nesting - 1))
+        return Form(unit, "wrapper", _elided(source, unit, head, name), inside=inside)
+    if unit.end - unit.start <= 2 * REMARK_WIDTH and (bare in dialect.remarks or not _is_symbol(head)):
+        whole = source.line(unit, REMARK_WIDTH + 1)
+        if len(whole) <= REMARK_WIDTH:
+            return Form(unit, "other", whole)
+    return Form(unit, "other", _elided(source, unit, head, name))
+
+
+def _definitions(source: _Source, unit: Unit, nesting: int) -> Iterator[Form]:
+    for part in source.parts(unit):
+        if source.opens(part):
+            form = _form(source, part, nesting)
+            if form.kind == "definition" or form.inside:
+                yield form
+
+
+def _elided(source: _Source, unit: Unit, head: str, second: Unit | None) -> str:
+    """`(head ...)`, for a form of which only the operator is shown."""
+    opening = source.text[source.opens(unit) - 1]
+    closing = source.dialect.closes[source.dialect.opens.index(opening)]
+    words = f"{head} ..." if second else head
+    return f"{source.before(unit)}{opening}{words if _is_symbol(head) or not head else '...'}{closing}"
+
+
+def _signature(source: _Source, bare: str, name: Unit, parts: _Parts) -> list[str]:
+    """What a definition shows after its name, by its kind; `...` where something is left out."""
+    named_by_list = source.opens(name) and not PLACE.match(source.text, name.datum)
+    if VARIABLE.match(bare) and not named_by_list:
+        return _variable(source, parts)
+    if CLASS.match(bare):
+        return _class(source, parts)
+    if named_by_list:
+        return _worded(source, parts, 2)
+    return _function(source, FUNCTION.match(bare) is not None, parts)
+
+
+def _variable(source: _Source, parts: _Parts) -> list[str]:
+    value, words = parts.get(2), parts.get(3)
+    if value is None:
+        return []
+    line = source.line(value, VALUE_WIDTH + 1)
+    shown = [line if len(line) <= VALUE_WIDTH else "..."]
+    if words and source.is_string(words):
+        return [*shown, _first_line(source, words), *_dots(parts, 4)]
+    return shown + _dots(parts, 3)
+
+
+def _class(source: _Source, parts: _Parts) -> list[str]:
+    """Superclasses or lambda list, and the words of the `(:documentation ...)` option."""
+    second = parts.get(2)
+    shown = [source.line(second)] if second else []
+    for index in range(3, ELEMENTS):
+        option = parts.get(index)
+        if option is None:
+            break
+        found = DOCUMENTATION.match(source.text, option.datum, option.end)
+        words = read_unit(source.text, found.end(), option.end, source.dialect) if found else None
+        if words and source.is_string(words):
+            return [*shown, _first_line(source, words), "..."]
+    return shown + _dots(parts, 3)
+
+
+def _function(source: _Source, known: bool, parts: _Parts) -> list[str]:
+    """Qualifiers, lambda list, docstring; in Clojure the docstring comes first."""
+    shown: list[str] = []
+    at, part = 2, parts.get(2)
+    if part and source.is_string(part) and parts.start(3) is not None:
+        shown, at = [_first_line(source, part)], 3
+    while known and (part := parts.get(at)) and not source.opens(part):
+        shown.append(source.line(part, VALUE_WIDTH))
+        at += 1
+        if shown[-1].lower() == "nil":  # an empty lambda list
+            return shown + _worded(source, parts, at)
+    part = parts.get(at)
+    if part and source.opens(part) and (known or _is_short_clause(source, part, parts.start(at + 1))):
+        shown.append(source.line(part))
+        at += 1
+    return shown + _worded(source, parts, at)
+
+
+def _is_short_clause(source: _Source, part: Unit, after: int | None) -> bool:
+    return after is not None and len(source.line(part, CLAUSE_WIDTH + 1)) <= CLAUSE_WIDTH
+
+
+def _worded(source: _Source, parts: _Parts, at: int) -> list[str]:
+    """After a lambda list: the docstring, also past declarations, and `...`. A last string is a value."""
+    index = at
+    while (start := parts.start(index)) is not None and DECLARE.match(source.text, start):
+        index += 1
+    if start is not None and source.text[start] == '"' and parts.start(index + 1) is not None:
+        words = parts.get(index)
+        return [_first_line(source, words), "..."] if words else ["..."]
+    return _dots(parts, at)
+
+
+def _dots(parts: _Parts, at: int) -> list[str]:
+    return [] if parts.start(at) is None else ["..."]
+
+
+def _first_line(source: _Source, unit: Unit) -> str:
+    words = source.text[unit.datum + 1 : unit.end - 1].strip()
+    first = words.split("\n", 1)[0].strip()
+    if len(first) > DOC_WIDTH:
+        first = first[: DOC_WIDTH - 3].rstrip("\\") + "..."
+    return f'"{first}"'
+
+
+def _name(source: _Source, unit: Unit) -> str:
+    """What is defined: a symbol without its quotes, `(setf x)`, or the first of `(name options)`."""
+    for _ in range(3):
+        if not source.opens(unit) or PLACE.match(source.text, unit.datum):
+            break
+        first = next(source.parts(unit), None)
+        if first is None:
+            break
+        unit = first
+    text = one_line(source.text, unit.datum, unit.end, SIGNATURE_WIDTH, source.dialect)
+    return text.lstrip("#':").strip('"')
+
+
+def one_line(text: str, start: int, end: int, width: int, dialect: Dialect = COMMON_LISP) -> str:
+    """Source on one line: comments dropped, space joined, strings and characters kept, clipped to width."""
+    piece = text[start : min(end, start + 8 * width)]
+    line = piece
+    if UNTIDY.search(piece):
+        line = dialect.grammar.lines.sub(_on_one_line, piece).replace("\n", " ").strip()
+    if len(line) <= width and start + len(piece) == end:
+        return line
+    closing = dialect.closes[0] if line[:1] in dialect.opens else ""
+    kept = line[:width]
+    return (kept.rpartition(" ")[0] or kept) + f" ...{closing}"
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    if found.lastgroup == "keep":
+        kept = found[0]
+        return kept if "\n" not in kept else kept.split("\n", 1)[0].rstrip() + "..." + kept[-1]
+    at, text = found.start(), found.string
+    hugs = text[at - 1 : at] in tuple("([{") and text[at - 2 : at - 1] != "\\"
+    return "" if hugs or text[found.end() : found.end() + 1] in tuple(")]}") else " "
+
+
+def _bare(name: str, package: str) -> str:
+    """A name without its package."""
+    return name.rpartition(package)[2] or name
+
+
+def _is_symbol(head: str) -> bool:
+    return head[:1] not in "([{\"'`,#0123456789" if head else False

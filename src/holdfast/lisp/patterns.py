@@ -106,9 +106,7 @@ class _Parser:
             self.at += 1
             branches.append(self._sequence(flags, depth))
         widths = {branch.width for branch in branches}
-        return _Piece(
-            "|".join(branch.text for branch in branches), widths.pop() if len(widths) == 1 else None
-        )
+        return _Piece("|".join(branch.text for branch in branches), widths.pop() if len(widths) == 1 else None)
 
     def _sequence(self, flags: _Flags, depth: int) -> _Piece:
         texts: list[str] = []

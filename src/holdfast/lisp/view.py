@@ -49,9 +49,7 @@ class View:
     unseen: tuple[Unseen, ...]
 
 
-def collapse(
-    text: str, dialect: Dialect = COMMON_LISP, *, wanted: Wanted | None = None, limit: int = 2000
-) -> View:
+def collapse(text: str, dialect: Dialect = COMMON_LISP, *, wanted: Wanted | None = None, limit: int = 2000) -> View:
     """The view of a text. `wanted(form, source)` says which forms are shown in full."""
     return _Collapsing(text, dialect, wanted, Page(limit)).view()
 

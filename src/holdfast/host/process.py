@@ -176,7 +176,7 @@ class Shells:
         self.sandbox = sandbox if isinstance(sandbox, Sandbox) else choose(sandbox)
         self._roots = tuple(root.real for root in scope.roots)
         self._allow = tuple(allow)
-        self._mark = secrets.token_hex(8)
+        self.mark = secrets.token_hex(8)
         self._temporary = ""
         self._broker: _Broker | None = None
         self._retired: list[_Broker] = []
@@ -404,7 +404,7 @@ class Shells:
             self._temporary = tempfile.mkdtemp(prefix="holdfast-")
         private = "/tmp" if self.sandbox.level == "bwrap" else self._temporary
         variables = command_environment(temporary=private, allow=self._allow)
-        variables[_MARK] = self._mark
+        variables[_MARK] = self.mark
         broker = await to_thread.run_sync(_Broker, self.scope, self.sandbox, self._temporary, variables)
         try:
             await broker.ready()
@@ -419,7 +419,7 @@ class Shells:
             self._broker = None
         await self._retire(broker, keep=True)
         if not self._live_brokers():
-            await to_thread.run_sync(_sweep_marked, self._mark)
+            await to_thread.run_sync(_sweep_marked, self.mark)
 
     def _live_brokers(self) -> bool:
         return self._broker is not None or bool(self._retired)
@@ -470,7 +470,7 @@ class _Broker:
         self._requests.setblocking(False)
         live, self._live = os.pipe()
         self._release = weakref.finalize(self, os.close, self._live)
-        self._burying = anyio.Lock()
+        self._burying, self._sending = anyio.Lock(), anyio.Lock()
         ruleset = landlock_ruleset([*self._walls.write, temporary]) if sandbox.level == "landlock" else -1
         try:
             self._warden = _spawn_warden(live, far.fileno(), ruleset, self._walls, sandbox, self._errors)
@@ -498,12 +498,13 @@ class _Broker:
 
     async def send(self, data: bytes, descriptors: Sequence[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
-        while True:
-            try:
-                self._requests.sendmsg([data], rights)
-                return
-            except BlockingIOError:
-                await wait_writable(self._requests)
+        async with self._sending:
+            while True:
+                try:
+                    self._requests.sendmsg([data], rights)
+                    return
+                except BlockingIOError:
+                    await wait_writable(self._requests)
 
     async def bury(self, name: str) -> None:
         async with self._burying:

@@ -46,6 +46,8 @@ _SPACES: tuple[tuple[str, ...], ...] = (
     ("--unshare-ipc",),
 )
 _PROBE_SECONDS = 10
+# A fresh /proc lets root turn these; they belong to the machine.
+_KERNEL_SWITCHES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def bwrap_arguments(sandbox: Sandbox, walls: Walls, program: Sequence[str]) -> l
         _capabilities(),
         *_base(walls),
         list(sandbox.spaces),
+        *(["--ro-bind-try", path, path] for path in _KERNEL_SWITCHES),
         ["--bind", walls.temporary, "/tmp"],
         *(["--ro-bind", path, path] for path in _needed(program)),
         *(["--ro-bind", path, path] for path in walls.read if path not in walls.write and path != "/"),
@@ -210,6 +213,7 @@ _CREATE_RULESET, _ADD_RULE = 444, 445
 _RULE_PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
+_MAKE_DEVICES = 1 << 6 | 1 << 11
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _SCOPE_SIGNAL = 2
 _DEVICES = "null zero full random urandom tty ptmx pts shm".split()
@@ -252,7 +256,7 @@ def landlock_ruleset(write: Sequence[str]) -> int:
         raise OSError(ctypes.get_errno(), "Landlock is not available")
     try:
         for path in (*write, *(f"/dev/{name}" for name in _DEVICES)):
-            _allow(ruleset, path, handled)
+            _allow(ruleset, path, handled & ~_MAKE_DEVICES)
     except OSError:
         os.close(ruleset)
         raise

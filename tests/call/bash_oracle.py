@@ -19,7 +19,12 @@ from holdfast.call.shell.recogniser import Argv, Proved, recognise
 BASH = shutil.which("bash")
 
 ORACLE = r"""
-record() { builtin printf '%s\0' "$N" "$#" "$@" >&9; builtin return "$STATUS"; }
+record() {
+    builtin local IFS=$'\x02'
+    builtin local words="$N$IFS$*"
+    builtin printf '%s\x03' "${words//$'\n'/$'\x01'}" >&9  # one write, so that the parts of a pipe don't mix
+    builtin return "$STATUS"
+}
 command_not_found_handle() { record "$@"; }
 names=$(builtin compgen -b)
 for name in $names; do
@@ -65,13 +70,10 @@ def ran_by_bash(lines: list[str], locale: str = "C.UTF-8") -> list[tuple[list[Ar
 
 
 def _records(data: bytes) -> Ran:
-    fields = data.decode().split("\0")
     ran: Ran = {}
-    at = 0
-    while at + 1 < len(fields):
-        number, count = int(fields[at]), int(fields[at + 1])
-        ran.setdefault(number, []).append(tuple(fields[at + 2 : at + 2 + count]))
-        at += 2 + count
+    for record in data.decode().split("\x03")[:-1]:
+        number, *words = record.replace("\x01", "\n").split("\x02")
+        ran.setdefault(int(number), []).append(tuple(words))
     return ran
 
 

@@ -7,6 +7,7 @@ from holdfast.builtin.todos import Todos
 from holdfast.call.cache import OutputCache
 from holdfast.errors import Internal
 from holdfast.host.fs import ScopedFs
+from holdfast.host.guard import ReadLog
 from holdfast.tool.depends import DependencyKey
 
 
@@ -18,3 +19,4 @@ FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")
 PERSON: DependencyKey[Person] = DependencyKey("person", Nobody)
 CACHE: DependencyKey[OutputCache] = DependencyKey("cache", OutputCache, scope="session")
 TODOS: DependencyKey[Todos] = DependencyKey("todos", Todos, scope="session")
+READS: DependencyKey[ReadLog] = DependencyKey("reads", ReadLog, scope="session")

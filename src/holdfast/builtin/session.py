@@ -7,15 +7,18 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from holdfast.builtin.done import done
+from holdfast.builtin.edit import edit
 from holdfast.builtin.read import read
 from holdfast.builtin.tool_output_cache import tool_output_cache
 from holdfast.builtin.tool_output_cache_grep import tool_output_cache_grep
+from holdfast.builtin.write import write
 from holdfast.builtin.write_todos import write_todos
 from holdfast.call.cache import OutputCache, Store
 from holdfast.call.hooks import AskCallback, PostToolCall, PreToolCall
 from holdfast.call.rules import Permissions, rules_hook
 from holdfast.call.run import Session
 from holdfast.host.fs import ScopedFs
+from holdfast.host.guard import ReadLog
 from holdfast.host.paths import WorkPath
 from holdfast.host.redis_store import RedisStore
 from holdfast.host.scope import Scope
@@ -23,12 +26,13 @@ from holdfast.host.store import EmbeddedStore
 from holdfast.tool.context import Factory
 from holdfast.tool.definition import Tool
 
-TOOLS: tuple[Tool, ...] = (read, tool_output_cache, tool_output_cache_grep, write_todos, done)
+TOOLS: tuple[Tool, ...] = (read, write, edit, tool_output_cache, tool_output_cache_grep, write_todos, done)
 
 
-def workbench(fs: ScopedFs, cache: OutputCache) -> dict[str, Factory]:
+def workbench(fs: ScopedFs, cache: OutputCache, *, require_read: bool = True) -> dict[str, Factory]:
     """What the built-in tools of one session share, as factories by dependency id."""
-    return {"fs": lambda: fs, "cache": lambda: cache}
+    reads = ReadLog(required=require_read)
+    return {"fs": lambda: fs, "reads": lambda: reads, "cache": lambda: cache}
 
 
 def output_cache(cache: OutputCache | Store | str | None, session: str) -> OutputCache:
@@ -61,6 +65,7 @@ def open_session(
     before: Iterable[PreToolCall] = (),
     after: Iterable[PostToolCall] = (),
     cache: OutputCache | Store | str | None = None,
+    require_read: bool = True,
     logger: logging.Logger | None = None,
     id: str | None = None,
 ) -> Session:
@@ -68,13 +73,14 @@ def open_session(
 
     `builtin` chooses among the built-in tools; the default is all of them.
     Without `permissions` every tool runs; with them, nobody to `ask` means no.
+    With `require_read`, a file that exists must be read before it is written or edited.
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     id = id or uuid.uuid4().hex
     outputs = output_cache(cache, id)
     return Session(
         [*builtin, *tools],
-        overrides={**workbench(fs, outputs), **(overrides or {})},
+        overrides={**workbench(fs, outputs, require_read=require_read), **(overrides or {})},
         cache=outputs,
         ask=ask,
         before=(*_rules(permissions, fs), *before),

@@ -146,6 +146,28 @@ def _shown(sign: str, lines: Sequence[bytes]) -> list[str]:
     return [sign + line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
 
 
+def whole_splice(before: bytes, after: bytes) -> Splice:
+    """The one splice between two texts: what is left when the lines that are the same at both ends are away."""
+    head = _same_head(before, after)
+    head = before.rfind(b"\n", 0, head) + 1
+    tail = _same_head(before[head:][::-1], after[head:][::-1])
+    cut = before.find(b"\n", len(before) - tail) + 1
+    tail = len(before) - cut if cut else 0
+    return Splice(head, len(before) - tail, after[head : len(after) - tail])
+
+
+def _same_head(one: bytes, other: bytes) -> int:
+    """How many bytes are the same from the beginning, by halves."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def counted(before: bytes, after: bytes) -> tuple[int, int]:
     """How many lines were added and removed between two whole texts."""
     old, new = _split(before), _split(after)

@@ -164,7 +164,7 @@ class ScopedFs:
         except BaseException:
             os.close(fd)
             raise
-        return OpenFile(fd, found, place.absolute)
+        return OpenFile(fd, found, place.absolute, path.text)
 
     def open_dir(self, path: WorkPath) -> OpenDirectory:
         """A directory, open for listing and as the start of a walk or a search."""
@@ -265,10 +265,7 @@ class ScopedFs:
             raise SizeLimitExceeded(
                 f"`{escaped(path.text)}` has {file.stat.st_size} bytes; at most {MAX_WHOLE_BYTES} are read at once"
             )
-        try:
-            return file.content()
-        except OSError as error:
-            raise explained(error, path.text, "read") from None
+        return file.content()
 
     # --- writing ---
 

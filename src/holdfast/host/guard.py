@@ -53,9 +53,10 @@ def digest_of(data: bytes) -> str:
 
 class ReadLog:
     """One entry per real file, however it was spelled: found by device and inode, and by real path when a file
-    was replaced. Safe to share between threads."""
+    was replaced. Safe to share between threads. Not `required`, it only takes notes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, required: bool = True) -> None:
+        self.required = required
         self._lock = threading.Lock()
         self._by_path: dict[str, Seen] = {}
         self._by_inode: dict[tuple[int, int], Seen] = {}
@@ -89,6 +90,8 @@ class ReadLog:
 
     def check(self, shown: str, real: str, found: os.stat_result, data: bytes | None) -> None:
         """NOT_READ or CONFLICT unless the file is what this session last saw. `data` is its content where known."""
+        if not self.required:
+            return
         identity = Identity.of(found)
         seen = self.find(real, identity)
         if seen is None:

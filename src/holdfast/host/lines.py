@@ -17,13 +17,13 @@ KEPT = 64 * 1024  # bytes kept of one line; of longer ones the length is told
 class Window:
     """Lines as bytes (UTF-8, or what the file is in), without their line ends.
 
-    `first` is the number of the first line, from 1; `total` counts the file's lines and is None where nobody counted.
-    `long` holds the whole length in bytes of lines that were not kept whole, by index. `more` says whether lines
-    follow; `newline` whether the last line shown ends in one.
+    `first` is the number of the first line, from 1, or from the end and negative; `total` counts the file's lines
+    and is None where nobody counted. `long` holds the whole length in bytes of lines that were not kept whole, by
+    index. `more` says whether lines follow; `newline` whether the last line shown ends in one.
     """
 
     lines: list[bytes]
-    first: int | None
+    first: int
     total: int | None
     more: bool
     newline: bool

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 
+from holdfast.host.faults import explained
 from holdfast.host.guard import HASHED_BYTES, ReadLog, digest_of
 from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
 from holdfast.host.text import HEAD_BYTES, Form, marked_form
@@ -38,12 +39,13 @@ class OpenDirectory:
 class OpenFile:
     """A regular file that is open for reading; `stat` is what it was when it was opened."""
 
-    __slots__ = ("_content", "_form", "fd", "real", "stat")
+    __slots__ = ("_asked", "_content", "_form", "fd", "real", "stat")
 
-    def __init__(self, fd: int, stat: os.stat_result, real: str) -> None:
+    def __init__(self, fd: int, stat: os.stat_result, real: str, asked: str = "") -> None:
         self.fd = fd
         self.stat = stat
         self.real = real
+        self._asked = asked or real
         self._content: bytes | None = None
         self._form: Form | None = None
 
@@ -64,12 +66,20 @@ class OpenFile:
     def content(self) -> bytes:
         """All bytes, read once."""
         if self._content is None:
-            self._content = _whole(self.fd, self.stat.st_size)
+            try:
+                self._content = _whole(self.fd, self.stat.st_size)
+            except OSError as error:
+                raise explained(error, self._asked, "read") from None
         return self._content
 
     def head(self) -> bytes:
         """The first bytes, by which a file's kind is told."""
-        return self.content()[:HEAD_BYTES] if self.is_small else os.pread(self.fd, HEAD_BYTES, 0)
+        if self.is_small:
+            return self.content()[:HEAD_BYTES]
+        try:
+            return os.pread(self.fd, HEAD_BYTES, 0)
+        except OSError as error:
+            raise explained(error, self._asked, "read") from None
 
     @property
     def form(self) -> Form:
@@ -91,6 +101,12 @@ class OpenFile:
 
     def window(self, offset: int, limit: int, *, budget: int = 1 << 62) -> Window:
         """Lines from `offset` on; negative: the last ones. Wide encodings come as UTF-8, others as they are."""
+        try:
+            return self._window(offset, limit, budget)
+        except OSError as error:
+            raise explained(error, self._asked, "read") from None
+
+    def _window(self, offset: int, limit: int, budget: int) -> Window:
         if offset >= 0:
             count = self.stat.st_size <= COUNTED_BYTES
             return window(self._chunks(), offset, limit, budget=budget, count=count)

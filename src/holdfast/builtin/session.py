@@ -8,9 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.builtin.done import done
 from holdfast.builtin.edit import edit
+from holdfast.builtin.glob import glob
+from holdfast.builtin.grep import grep
 from holdfast.builtin.read import read
+from holdfast.builtin.read_file import read_file
 from holdfast.builtin.tool_output_cache import tool_output_cache
 from holdfast.builtin.tool_output_cache_grep import tool_output_cache_grep
+from holdfast.builtin.tree import tree
 from holdfast.builtin.write import write
 from holdfast.builtin.write_todos import write_todos
 from holdfast.call.cache import OutputCache, Store
@@ -26,7 +30,19 @@ from holdfast.host.store import EmbeddedStore
 from holdfast.tool.context import Factory
 from holdfast.tool.definition import Tool
 
-TOOLS: tuple[Tool, ...] = (read, write, edit, tool_output_cache, tool_output_cache_grep, write_todos, done)
+TOOLS: tuple[Tool, ...] = (
+    read,
+    write,
+    edit,
+    glob,
+    grep,
+    read_file,
+    tree,
+    tool_output_cache,
+    tool_output_cache_grep,
+    write_todos,
+    done,
+)
 
 
 def workbench(fs: ScopedFs, cache: OutputCache, *, require_read: bool = True) -> dict[str, Factory]:

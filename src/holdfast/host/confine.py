@@ -46,9 +46,7 @@ def can_confine() -> bool:
     return sys.platform == "linux" and _libc().syscall(_CREATE_RULESET, None, 0, _VERSION) >= 1
 
 
-def start_confined(
-    start: Callable[[], subprocess.Popen[bytes]], program: str, beneath: Sequence[int | str]
-) -> Child:
+def start_confined(start: Callable[[], subprocess.Popen[bytes]], program: str, beneath: Sequence[int | str]) -> Child:
     """Run `start` in a thread of its own that, with what it starts, reads only `program` and `beneath`."""
     ruleset = _ruleset(program, beneath) if can_confine() else -1
     if ruleset < 0:

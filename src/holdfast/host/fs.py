@@ -11,13 +11,14 @@ import posixpath
 import stat
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.errors import (
     BinaryNotSupported,
     Conflict,
     EncodingProblem,
     Internal,
+    InvalidArgument,
     NoMatch,
     NotDirectory,
     NotFile,
@@ -40,13 +41,17 @@ from holdfast.host.beneath import (
     strategy_works,
 )
 from holdfast.host.faults import explained
+from holdfast.host.globs import Glob, check_glob, compile_glob, hiding, is_literal
 from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from holdfast.host.match import exact_spans, splice, spliced
 from holdfast.host.opened import OpenDirectory, OpenFile
 from holdfast.host.paths import WorkPath, escaped
 from holdfast.host.protect import protected_by
 from holdfast.host.scope import Scope
+from holdfast.host.search import GlobResult, GrepOptions, GrepResult, Stop, check_options, check_pattern, glob, grep
+from holdfast.host.search import Place as SearchPlace
 from holdfast.host.text import Form, checked_encoding, is_binary, rewritten, shown_form, text_of
+from holdfast.host.walk import Kind, Tree, walk
 
 MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what is read into memory at once, to be edited
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -54,6 +59,7 @@ _LIST_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEAR_LISTED = 5_000  # names looked through for near ones when a path is missing
 _SWAPPED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO})  # it is something else now
 _HASTY = 2  # attempts at a write without holding the lock throughout
+HERE = WorkPath(".")
 _TRIES = 16  # resolutions tried while somebody swaps what the path leads to
 
 
@@ -267,6 +273,129 @@ class ScopedFs:
             )
         return file.content()
 
+    # --- finding ---
+
+    def glob(
+        self,
+        pattern: str,
+        base: WorkPath = HERE,
+        *,
+        include_ignored: bool = False,
+        limit: int = 1000,
+        stop: Stop | None = None,
+    ) -> GlobResult:
+        """Files whose path from `base` matches, newest first; a literal path that exists always does."""
+        check_glob(pattern)
+        with self.open_dir(base):
+            named = self._existing(pattern, base)
+        if is_literal(pattern):
+            return GlobResult((), 0).beginning_with(named)
+        try:
+            whole = compile_glob(pattern)
+        except InvalidArgument:
+            if named is None:
+                raise
+            return GlobResult((), 0).beginning_with(named)  # brackets may be a part of a name
+        if ".." in whole.rest.split("/"):
+            raise InvalidArgument(f"the glob pattern {pattern!r} goes up after a wildcard; give `path` instead")
+        found = self._globbed(whole, base, include_ignored=include_ignored, limit=limit, stop=stop)
+        return found.beginning_with(named)
+
+    def _globbed(
+        self, whole: Glob, base: WorkPath, *, include_ignored: bool, limit: int, stop: Stop | None
+    ) -> GlobResult:
+        """Search from where the literal beginning of the pattern leads."""
+        try:
+            start = self.open_dir(_joined(base, whole.head))
+        except (NotFound, NotDirectory):
+            return GlobResult((), 0)
+        with start:
+            rest = compile_glob(whole.rest) if whole.head else whole
+            place = self._search_place(start.real)
+            found = glob(place, rest, include_ignored=include_ignored, limit=limit, stop=stop)
+        return replace(found, paths=tuple(self._named(place, path) for path in found.paths))
+
+    def _existing(self, pattern: str, base: WorkPath) -> str | None:
+        """The name of what a pattern, taken word for word, leads to. Only a plain one may fail."""
+        try:
+            path = _joined(base, pattern)
+            with self._allowed(path, "list") as place:
+                return None if place.stat is None else self._from_first(self._requested(path))
+        except (NotFound, NotDirectory, NotFile):
+            return None
+        except ToolError:
+            if is_literal(pattern):
+                raise
+            return None
+
+    def grep(
+        self,
+        pattern: str,
+        path: WorkPath = HERE,
+        options: GrepOptions = GrepOptions(),  # noqa: B008 (frozen)
+        *,
+        stop: Stop | None = None,
+    ) -> GrepResult:
+        """Lines that match ripgrep's regex in a file or beneath a directory, in path order, with true totals."""
+        check_options(pattern, options)
+        with contextlib.ExitStack() as stack:
+            try:
+                place = self._grep_place(path, stack)
+            except ToolError:
+                check_pattern(pattern, options, roots=self.roots)  # a bad pattern is told first
+                raise
+            found = grep(place, pattern, options, stop=stop)
+        return replace(found, files=tuple(replace(one, path=self._named(place, one.path)) for one in found.files))
+
+    def _grep_place(self, path: WorkPath, stack: contextlib.ExitStack) -> SearchPlace:
+        try:
+            return self._search_place(stack.enter_context(self.open_dir(path)).real)
+        except NotDirectory:
+            file = stack.enter_context(self.open_read(path))
+            return self._search_place(file.real, file.fd)
+
+    def _search_place(self, real: str, file: int | None = None) -> SearchPlace:
+        found = self._resolver.root_of(real)
+        assert found is not None, "what was opened lies beneath a root"
+        root, below = found
+        if not self.scope.deny:
+            return SearchPlace(root.fd, root.real, below, file, confined=not root.anywhere)
+        return SearchPlace(
+            root.fd,
+            root.real,
+            below,
+            file,
+            confined=not root.anywhere,
+            hidden=tuple(in_ripgrep for text in self.scope.deny.texts for in_ripgrep in hiding(text)),
+            keep=lambda path: not self.is_denied(posixpath.join(root.real, path)),
+        )
+
+    def _named(self, place: SearchPlace, path: str) -> str:
+        """How a path that was found is called: from the first root, absolute only outside it."""
+        return self._from_first(posixpath.join(place.root_path, path))
+
+    def tree(
+        self, path: WorkPath, *, max_depth: int, max_entries: int, accept: Callable[[str, str, Kind], bool]
+    ) -> Tree:
+        """What is beneath a directory, in order and bounded. `accept(path, name, kind)` says what counts."""
+        top = self.relative(path)
+        with self.open_dir(path) as directory:
+            start = 0 if top == "." else len(top) + 1
+
+            def admit(inside: str, name: str, kind: Kind) -> bool:
+                return accept(inside, name, kind) and not self.is_denied(f"{directory.real}/{inside[start:]}")
+
+            chosen = admit if self.scope.deny else accept
+            return walk(directory.fd, top, max_depth=max_depth, max_entries=max_entries, accept=chosen)
+
+    def relative(self, path: WorkPath) -> str:
+        """A path from the first root, never absolute: as requested, or as it really is where it goes up."""
+        absolute = self._requested(path)
+        if ".." in path.text.split("/"):
+            with self._located(path, "read") as place:
+                absolute = place.absolute
+        return posixpath.relpath(absolute, self._resolver.roots[0].real)
+
     # --- writing ---
 
     def write(self, path: WorkPath, content: str, *, reads: ReadLog | None = None) -> Change:
@@ -423,6 +552,13 @@ class ScopedFs:
         reason = protected_by(place, found[1] if found else absolute.lstrip("/"), self.scope.protect)
         if reason is not None:
             raise _protected(path, reason)
+
+
+def _joined(base: WorkPath, below: str) -> WorkPath:
+    """A path that starts in another; nothing below it is the other itself."""
+    if not below:
+        return base
+    return WorkPath.parse(below if base == HERE else posixpath.join(base.text, below))
 
 
 def _held(scope: Scope) -> list[Root]:

@@ -43,13 +43,21 @@ class Glob:
         return last
 
 
+def hiding(pattern: str) -> list[str]:
+    """A pattern of a Scope (see Patterns) in ripgrep's language, if it surely means the same there."""
+    inner = pattern.rstrip("/")
+    if pattern.startswith(("/", "~")) or not all(_SAME_IN_RIPGREP.fullmatch(part) for part in inner.split("/")):
+        return []
+    return [f"/{inner.removeprefix('./')}" if "/" in inner else inner]
+
+
 def is_literal(text: str) -> bool:
     return not _MAGIC.search(text)
 
 
 def compile_glob(text: str) -> Glob:
     """The pattern `text` over a whole relative path; InvalidArgument says what is wrong with it."""
-    _check(text)
+    check_glob(text)
     plain = re.sub(r"(?<!\\)/{2,}", "/", text)
     while plain.startswith("./"):
         plain = plain[2:]
@@ -65,20 +73,19 @@ def compile_glob(text: str) -> Glob:
 
 def compile_filter(text: str) -> Glob:
     """As git reads a line of .gitignore: without a slash it matches at any depth, with one from the start."""
-    _check(text)
+    check_glob(text)
     anchored = "/" in text.rstrip("/")
     return compile_glob(text.lstrip("/") if anchored else f"**/{text}")
 
 
-def _check(text: str) -> None:
+def check_glob(text: str) -> None:
+    """Refuse what can't be a pattern at all."""
     if not text:
         raise InvalidArgument("the glob pattern is empty; give one such as '**/*.py'")
     if "\0" in text:
         raise _bad(text.replace("\0", "\\0"), "it contains a NUL character")
     if len(text) > MAX_GLOB_CHARACTERS:
-        raise InvalidArgument(
-            f"the glob pattern has {len(text)} characters; give at most {MAX_GLOB_CHARACTERS}"
-        )
+        raise InvalidArgument(f"the glob pattern has {len(text)} characters; give at most {MAX_GLOB_CHARACTERS}")
 
 
 def _bad(text: str, fault: str) -> InvalidArgument:

@@ -21,9 +21,7 @@ _LEAD_BYTES = 120  # of a long line, how much stays in front of the match
 _LONG = 64 * 1024  # a line longer than this is never held whole
 
 _NOTICE = re.compile(rb": [Bb]inary file matches \(found [^\n]*\)\n")
-_NOTICE_IN_BODY = re.compile(
-    rb"^(?![0-9]|--$)[^\0]*?: [Bb]inary file matches \(found [^\n]*\)\n", re.MULTILINE
-)
+_NOTICE_IN_BODY = re.compile(rb"^(?![0-9]|--$)[^\0]*?: [Bb]inary file matches \(found [^\n]*\)\n", re.MULTILINE)
 _NUMBERED = re.compile(rb"([0-9]+)(?:(:)|-)")
 _NUMBERED_WITH_COLUMN = re.compile(rb"([0-9]+)(?::([0-9]+):|-)")
 _MATCHING = re.compile(rb"^[0-9]+:", re.MULTILINE)
@@ -311,9 +309,7 @@ class _LongLine:
         return _line(self._numbered, self._shown, self._low, self._seen) if self._numbered else None
 
 
-def window(
-    files: list[FileHits], offset: int, limit: int, *, before: int, after: int
-) -> tuple[FileHits, ...]:
+def window(files: list[FileHits], offset: int, limit: int, *, before: int, after: int) -> tuple[FileHits, ...]:
     """Of hits in order, the lines of the matches `offset` .. `offset + limit`, with their context."""
     chosen: list[FileHits] = []
     end = offset + limit

@@ -25,12 +25,13 @@ from typing import Literal, TypeVar
 from anyio import to_thread
 
 from holdfast.errors import Cancelled, Internal, InvalidArgument, InvalidRegex
-from holdfast.host.confine import start_confined
+from holdfast.host.confine import Child, start_confined
 from holdfast.host.globs import Glob, compile_filter
 from holdfast.host.hits import MAX_LINE_BYTES, ChosenLines, FileHits, FirstHits, HitReader, Line, window
 
 TIMEOUT_SECONDS = 20.0
 OLDEST_VERSION = 13
+MAX_PATTERN_CHARACTERS = 8 * 1024
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _COMPLAINT_BYTES = 64 * 1024
@@ -95,6 +96,12 @@ class GlobResult:
     unreadable: int = 0
     partial: bool = False
 
+    def beginning_with(self, path: str | None) -> GlobResult:
+        """The same, with a path that was named word for word."""
+        if path is None or path in self.paths:
+            return self
+        return replace(self, paths=(path, *self.paths), total=self.total + 1)
+
 
 class Stop:
     """Ends a search from another thread."""
@@ -156,9 +163,7 @@ def _candidates(beside: str, search_path: str, roots: tuple[str, ...]) -> Iterab
     for directory in search_path.split(os.pathsep):
         if os.path.isabs(directory):
             for candidate in _executables(directory):
-                if not any(
-                    _is_beneath(spelling, roots) for spelling in (candidate, os.path.realpath(candidate))
-                ):
+                if not any(_is_beneath(spelling, roots) for spelling in (candidate, os.path.realpath(candidate))):
                     yield candidate
 
 
@@ -195,9 +200,7 @@ class _Ended:
     confined: bool
 
 
-def _run(
-    place: Place, arguments: list[str], take: Callable[[bytes], None], *, stop: Stop, deadline: float
-) -> _Ended:
+def _run(place: Place, arguments: list[str], take: Callable[[bytes], None], *, stop: Stop, deadline: float) -> _Ended:
     """Run rg over a place, handing its output to `take` as it comes."""
     rg = find_rg((place.root_path,))
     with ExitStack() as stack:
@@ -219,8 +222,10 @@ def _run(
                 env={},
             )
 
-        beneath = [place.root, *_rules_above(place.root_path)] if place.confined else ["/"]
-        child = start_confined(start, rg, beneath)
+        if place.confined:
+            child = start_confined(start, rg, [place.root, *_rules_above(place.root_path)])
+        else:
+            child = Child(start(), confined=False)
         stack.callback(_put_away, child.process)
         stop.watch(child.process)
         complaints, count, timed_out = _drain(child.process, take, deadline)
@@ -283,7 +288,7 @@ def _widen(pipe: int) -> None:
 
 def _common(place: Place, include_ignored: bool) -> list[str]:
     arguments = ["--no-config", "--hidden", "--color=never", "--no-ignore-global", "--no-ignore-messages"]
-    arguments += [f"--glob=!{hidden}" for hidden in (".git", *place.hidden)]
+    arguments += ["--glob=!.git", *(f"--iglob=!{hidden}" for hidden in place.hidden)]
     if include_ignored:
         arguments.append("--no-ignore")
     elif not _in_a_repository(place.root_path):
@@ -321,9 +326,7 @@ def _rules_above(root: str) -> list[str]:
 def _is_small(place: Place) -> bool:
     """Whether a place is a handful of files in one directory: threads would cost more than they bring."""
     try:
-        directory = os.open(
-            place.below or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.root
-        )
+        directory = os.open(place.below or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.root)
     except OSError:
         return True
     try:
@@ -367,9 +370,7 @@ def grep(
     else:
         shown = window(files, options.offset, options.limit, before=options.before, after=options.after)
         shown = _with_long_lines(place, pattern, options, shown, run)
-    return GrepResult(
-        shown, first.files, first.matches, reader.binary_files, ended.complaint_count, ended.timed_out
-    )
+    return GrepResult(shown, first.files, first.matches, reader.binary_files, ended.complaint_count, ended.timed_out)
 
 
 def _trusted(place: Place, files: list[FileHits], ended: _Ended) -> list[FileHits]:
@@ -385,9 +386,7 @@ def _with_long_lines(
 ) -> tuple[FileHits, ...]:
     """The same hits, with the long lines that the first run left out, cut around their match."""
     missing = {
-        hits.path: numbers
-        for hits in files
-        if (numbers := {line.number for line in hits.lines if line.is_left_out})
+        hits.path: numbers for hits in files if (numbers := {line.number for line in hits.lines if line.is_left_out})
     }
     if not missing:
         return files
@@ -405,6 +404,19 @@ def _filled(place: Place, hits: FileHits, found: Mapping[tuple[str, int], Line])
     path = hits.path if place.file is None else "<stdin>"
     full = (found.get((path, line.number), line) if line.is_left_out else line for line in hits.lines)
     return tuple(replace(new, is_match=old.is_match) for old, new in zip(hits.lines, full, strict=True))
+
+
+def check_options(pattern: str, options: GrepOptions) -> None:
+    """What no search could take: told before anything is opened."""
+    if not pattern:
+        raise InvalidArgument("the pattern is empty; give a regex to look for")
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise InvalidArgument(f"the pattern has {len(pattern)} characters; give at most {MAX_PATTERN_CHARACTERS}")
+    for name, text in (("pattern", pattern), ("type", options.type or "")):
+        if "\0" in text:
+            raise InvalidArgument(f"the {name} contains a NUL character, which no text holds; remove it")
+    if options.glob is not None:
+        compile_filter(options.glob.removeprefix("!"))
 
 
 def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] = ()) -> None:
@@ -434,9 +446,7 @@ def _ask(rg: str, arguments: list[str]) -> tuple[int, bytes, bytes]:
 def _own_words(said: bytes) -> str:
     text = said.decode("utf-8", "replace").strip().removeprefix("rg: ")
     text = text.partition("\nConsider enabling PCRE2")[0]
-    text = re.sub(
-        r"(?s)\s*Consider enabling multiline mode with the --multiline.*", "; set multiline=true", text
-    )
+    text = re.sub(r"(?s)\s*Consider enabling multiline mode with the --multiline.*", "; set multiline=true", text)
     text = re.sub(r"^regex parse error:\n(?:\s.*\n)*error: ", "", text)
     return text.strip()
 
@@ -465,9 +475,7 @@ def _matching(pattern: str, options: GrepOptions) -> list[str]:
     return [*arguments, "-e", pattern]
 
 
-def _grep_arguments(
-    place: Place, pattern: str, options: GrepOptions, *, only: Sequence[str] = ()
-) -> list[str]:
+def _grep_arguments(place: Place, pattern: str, options: GrepOptions, *, only: Sequence[str] = ()) -> list[str]:
     """The whole command line; with `only`, the one that fetches long lines of these files."""
     arguments = _common(place, options.include_ignored)
     arguments += ["--binary", "--no-mmap", "--heading", "--null", "-n", "-H"]
@@ -587,9 +595,7 @@ def _is_reached_without_links(root: int, path: str) -> bool:
     here = os.dup(root)
     try:
         for directory in directories:
-            below = os.open(
-                directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here
-            )
+            below = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
             os.close(here)
             here = below
         return not stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode)

@@ -128,7 +128,9 @@ def _argument_fault(name: str, annotation: Any, info: FieldInfo) -> str | None:
     if not _ARGUMENT.match(shown):
         return "providers take only letters, digits, `_`, `.` and `-` in a name, at most 64"
     try:
-        TypeAdapter(annotation).json_schema()
+        with warnings.catch_warnings():  # an alias is the field's, and has no meaning for its type alone
+            warnings.filterwarnings("ignore", message="The 'alias' attribute")
+            TypeAdapter(annotation).json_schema()
     except _NO_SCHEMA as fault:
         return f"its type has no JSON Schema ({str(fault).splitlines()[0]})"
     return None

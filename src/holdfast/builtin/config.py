@@ -248,15 +248,15 @@ def _names(names: list[str] | None, path: str) -> tuple[str, ...]:
 def _narrowed(config: Config, said: _File, path: str) -> Config:
     ignored = [f"{path}: {what}; a file in the workspace can only narrow" for what in _widening(config, said)]
     layer = None if said.permissions is None else _layer(said.permissions, path)
-    stricter = said.sandbox is not None and _strictness(said.sandbox) > _strictness(config.sandbox)
-    _programs(said, path)
+    _programs(said, path)  # what is ignored must still be right
+    _names(said.env, path)
     return replace(
         config,
         permissions=_narrowed_permissions(config.permissions, layer),
         deny=(*config.deny, *_patterns(said.deny, "deny", path)),
         protect=(*config.protect, *_patterns(said.protect, "protect", path)),
         encoding=_encoding(said.encoding, path) or config.encoding,
-        sandbox=said.sandbox if said.sandbox is not None and stricter else config.sandbox,
+        sandbox=max(config.sandbox, said.sandbox or config.sandbox, key=_strictness),
         require_read=config.require_read or bool(said.require_read),
         ignored=(*config.ignored, *ignored),
     )

@@ -19,7 +19,7 @@ from holdfast.builtin.write import write
 from holdfast.builtin.write_todos import write_todos
 from holdfast.call.cache import OutputCache, Store
 from holdfast.call.hooks import AskCallback, PostToolCall, PreToolCall
-from holdfast.call.rules import Permissions, rules_hook
+from holdfast.call.rules import Permissions, Spell, rules_hook
 from holdfast.call.run import Session
 from holdfast.host.fs import ScopedFs
 from holdfast.host.guard import ReadLog
@@ -108,10 +108,13 @@ def open_session(
 
 def _rules(permissions: Permissions | None, fs: ScopedFs) -> tuple[PreToolCall, ...]:
     """The rules come before any other hook, and know where the workspace is."""
-    if permissions is None:
-        return ()
+    return () if permissions is None else (rules_hook(permissions.within(fs.roots), spelling(fs)),)
+
+
+def spelling(fs: ScopedFs) -> Spell:
+    """How the rules read a path: as requested and as it really is."""
 
     def spell(subject: object) -> tuple[str, ...]:
         return fs.spellings(subject) if isinstance(subject, WorkPath) else (str(subject),)
 
-    return (rules_hook(permissions.within(fs.roots), spell),)
+    return spell

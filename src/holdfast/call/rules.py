@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pydantic import BaseModel
 
@@ -29,7 +30,7 @@ from holdfast.call.shown import shown
 from holdfast.messages import ToolCall
 from holdfast.tool.definition import Tool
 
-__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "rules_hook"]
+__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "rules_hook", "spelled"]
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,15 @@ class FileRules:
         return f"{self.tool} {shown(path)}" if path else self.tool
 
 
-def rules_hook(permissions: Permissions, spell: Callable[[object], Sequence[str]]) -> PreToolCall:
-    """The rules as a hook before a call. `spell` gives the ways to write a path; texts stand for themselves."""
+Spell: TypeAlias = Callable[[object], Sequence[str]]
+"""Gives the ways to write a path that is a call's subject."""
+
+
+def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
+    """The rules as a hook before a call."""
 
     def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | None:
-        subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
-        spellings = _spelled(subject, spell)
+        spellings = spelled(tool, arguments, spell)
         decision = permissions.judge(tool=tool.name, effect=tool.traits.effect or "", spellings=spellings)
         if decision.action == "allow":
             return None
@@ -174,7 +178,9 @@ def rules_hook(permissions: Permissions, spell: Callable[[object], Sequence[str]
     return judge
 
 
-def _spelled(subject: object, spell: Callable[[object], Sequence[str]]) -> Sequence[str]:
+def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[str]:
+    """The subject of a call as rules read it: paths in all their spellings, texts as they are."""
+    subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
     if subject is None:
         return ()
     return (subject,) if isinstance(subject, str) else spell(subject)

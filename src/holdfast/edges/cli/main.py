@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.edges.cli.call import call
+from holdfast.edges.cli.check import check
 from holdfast.edges.cli.serve import serve
 from holdfast.edges.cli.tools import tools
 
@@ -22,5 +23,6 @@ def main() -> None:
 
 
 main.add_command(call)
+main.add_command(check)
 main.add_command(serve)
 main.add_command(tools)

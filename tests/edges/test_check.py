@@ -1,0 +1,171 @@
+"""`holdfast check`: the decision, the rule that made it, every command seen; and rules that test themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.edges.cli import main
+
+SHELL = '''
+from typing import Annotated
+from pydantic import Field
+from holdfast import tool
+
+@tool(name="Shell", effect="run", subject="command")
+def shell(command: Annotated[str, Field(description="A line.")]) -> str:
+    """Runs a line."""
+    raise AssertionError("check must not run anything")
+'''
+RULES = """
+[permissions]
+default_action = "ask"
+
+[[permissions.rule]]
+tool = "Shell"
+pattern = "ls *"
+action = "allow"
+examples = ["ls", "ls -la src"]
+counterexamples = ["ls --unknown", "lsof"]
+
+[[permissions.rule]]
+tool = "effect:run"
+pattern = "rm *"
+action = "deny"
+examples = ["rm x", "sudo rm x", "echo $(rm x)"]
+
+[[permissions.rule]]
+tool = "Read"
+pattern = "secret/**"
+action = "deny"
+examples = ["secret/a"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "shell.py").write_text(SHELL)
+    (tmp_path / "rules.toml").write_text(RULES)
+    return tmp_path
+
+
+def check(*words: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["check", "--root", "work", "--with", "shell.py", *words], input=stdin)
+
+
+def decided(line: str, *more: str) -> dict[str, Any]:
+    result = check("Shell", json.dumps({"command": line}), "--config", "rules.toml", "--json", *more)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_json_names_the_rule_and_every_command(folder: Path) -> None:
+    found = decided("ls 'a b' | ls")
+    assert found["decision"] == "allow"
+    assert found["rule"] == {"tool": "Shell", "pattern": "ls *", "action": "allow", "source": "rules.toml, rule 1"}
+    assert found["commands"] == [["ls", "a b"], ["ls"]]
+    assert "rules.toml, rule 1" in found["reason"]
+
+
+def test_json_of_a_line_that_can_not_be_proved_shows_what_was_seen(folder: Path) -> None:
+    found = decided("ls $(id) > out")
+    assert (found["decision"], found["rule"]) == ("ask", None)
+    assert "can't be proved" in found["reason"]
+    assert ["id"] in found["commands"]
+    found = decided("ls $(rm x)")
+    assert (found["decision"], found["rule"]["pattern"]) == ("deny", "rm *")
+
+
+def test_people_get_the_decision_the_reason_and_the_commands(folder: Path) -> None:
+    result = check("Shell", '{"command": "ls \'a b\'; mytool"}', "--config", "rules.toml")
+    assert result.stdout.splitlines() == [
+        "ask: `mytool`: no rule is about it, and the default is ask",
+        "  command: ls 'a b'",
+        "  command: mytool",
+    ]
+
+
+def test_what_is_shown_can_not_act_on_the_terminal(folder: Path) -> None:
+    result = check("Shell", json.dumps({"command": "echo '\x1b[2K\u202e'"}), "--config", "rules.toml")
+    assert "\x1b" not in result.stdout
+    assert "\u202e" not in result.stdout
+
+
+def test_a_path_is_judged_requested_and_real(folder: Path) -> None:
+    (folder / "work" / "secret").mkdir()
+    (folder / "work" / "secret" / "a").write_text("x")
+    (folder / "work" / "link").symlink_to("secret/a")
+    for path in ("secret/a", "link", "secret/../link", str(folder / "work" / "link")):
+        result = check("Read", json.dumps({"file_path": path}), "--config", "rules.toml", "--json")
+        assert json.loads(result.stdout)["decision"] == "deny", path
+    result = check("Read", '{"file_path": "other"}', "--config", "rules.toml", "--json")
+    assert json.loads(result.stdout)["decision"] == "ask"
+
+
+def test_arguments_may_come_from_standard_input(folder: Path) -> None:
+    result = check("Shell", "-", "--config", "rules.toml", stdin='{"command": "ls"}')
+    assert result.stdout.startswith("allow: ")
+
+
+def test_without_rules_everything_is_allowed_and_that_is_said(folder: Path) -> None:
+    assert check("Shell", '{"command": "rm x"}').stdout == "allow: there are no rules, so every tool runs\n"
+
+
+def test_a_workspace_that_tries_to_widen_is_named(folder: Path) -> None:
+    (folder / "work" / ".holdfast.toml").write_text('[permissions]\ndefault_action = "allow"')
+    result = check("Shell", '{"command": "mytool"}', "--config", "rules.toml")
+    assert result.stdout.startswith("ask: ")
+    assert "ignored: " in result.stderr
+    assert "can only narrow" in result.stderr
+
+
+def test_the_examples_of_rules_are_tests(folder: Path) -> None:
+    result = check("--rules", "--config", "rules.toml")
+    assert (result.exit_code, result.stdout) == (0, "8 examples, 0 not as the rules say\n")
+    wrong = RULES.replace('["ls", "ls -la src"]', '["ls --unknown"]').replace('"lsof"', '"ls src"')
+    (folder / "rules.toml").write_text(wrong)
+    result = check("--rules", "--config", "rules.toml")
+    assert result.exit_code == 1
+    assert "`ls --unknown` should be allow, is ask" in result.stderr
+    assert "`ls src` should not be allow by this rule, but is" in result.stderr
+    found = json.loads(check("--rules", "--config", "rules.toml", "--json").stdout)
+    assert (found["tried"], len(found["faults"])) == (7, 2)
+
+
+def test_an_example_for_a_tool_that_is_not_there_is_a_fault(folder: Path) -> None:
+    (folder / "rules.toml").write_text(RULES.replace('tool = "Shell"', 'tool = "Shel"'))
+    result = check("--rules", "--config", "rules.toml")
+    assert result.exit_code == 1
+    assert "no tool Shel" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["Nothing", "{}"], "no tool named `Nothing`"),
+        (["Shell", "{"], "JSON"),
+        (["Shell", '{"comand": "ls"}'], "command"),
+        (["Shell", '{"command": "ls"}', "--config", "missing.toml"], "missing.toml: No such file"),
+        ([], "give a tool"),
+        (["Shell", "{}", "--rules"], "give a tool"),
+        (["--rules"], "no rules to try"),
+    ],
+)
+def test_bad_usage_exits_2_and_says_what(folder: Path, words: list[str], told: str) -> None:
+    result = check(*words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_broken_config_is_bad_usage_and_never_an_answer(folder: Path) -> None:
+    (folder / "rules.toml").write_text(RULES + "\n[permisions]\n")
+    result = check("Shell", '{"command": "ls"}', "--config", "rules.toml", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "`permisions`: unknown key" in result.stderr

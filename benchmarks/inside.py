@@ -1,0 +1,69 @@
+"""A Session on a loop of its own, called from plain functions; and the memory of a piece of work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from benchmarks.harness import ROOT
+from holdfast import Scope, ToolMessage, open_session
+
+
+class Calls:
+    """session.call, blocking. A failed call is a failed benchmark."""
+
+    def __init__(self, portal: Any, session: Any) -> None:
+        self._portal = portal
+        self.session = session
+
+    def __call__(self, name: str, **arguments: Any) -> ToolMessage:
+        message = self._portal.call(self.session.call, name, json.dumps(arguments))
+        if message.is_error:
+            raise RuntimeError(message.text)
+        return message
+
+
+@contextmanager
+def session_on(root: Path, **options: Any) -> Iterator[Calls]:
+    with start_blocking_portal() as portal:
+        session = open_session(Scope.workspace(root), **options)
+        with portal.wrap_async_context_manager(session):
+            yield Calls(portal, session)
+
+
+PEAK = """
+import json, resource, sys
+from pathlib import Path
+from benchmarks.inside import session_on
+work = json.loads(sys.argv[1])
+with session_on(Path(work["root"]), **work.get("options", {})) as call:
+    for name, arguments in work["first"]:
+        call(name, **arguments)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name, arguments in work["calls"]:
+        call(name, **arguments)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(after / 1024, (after - before) / 1024)
+"""
+
+
+def peak_mb(
+    root: Path,
+    calls: list[tuple[str, dict[str, Any]]],
+    first: list[tuple[str, dict[str, Any]]] | None = None,
+    **options: Any,
+) -> tuple[float, float]:
+    """Peak resident memory of a fresh process that makes these calls, and how much of it the calls added."""
+    work = json.dumps({"root": str(root), "calls": calls, "first": first or [], "options": options})
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, work], cwd=ROOT, check=True, capture_output=True, text=True, timeout=600
+    )
+    whole, added = done.stdout.split()[-2:]
+    return float(whole), float(added)

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.host.search import find_rg
-
 from benchmarks import data
 from benchmarks.harness import Run, bound, compare
 from benchmarks.inside import Calls, peak_mb, session_on
+from holdfast.host.search import find_rg
 
 GROUP = "Files and search"
 QUERIES = {

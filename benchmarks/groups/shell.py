@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.host.sandbox import choose_sandbox
-
 from benchmarks.harness import CACHE, Run, bound, compare, interleaved
 from benchmarks.inside import peak_mb, session_on
+from holdfast.host.sandbox import choose_sandbox
 
 GROUP = "Bash"
 

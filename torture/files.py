@@ -1,0 +1,82 @@
+"""Swap races, kill -9 in mid-write, failing system calls, many editors."""
+
+from __future__ import annotations
+
+import errno
+
+from holdfast.errors import ToolError
+from holdfast.host.beneath import strategy_works
+from holdfast.host.fs import ScopedFs
+from holdfast.host.paths import WorkPath
+from holdfast.host.scope import Scope
+from host.attacks import RACES, check_then_open, count_together, kill_writers, race
+from host.test_writing import failing
+from torture.trial import Outcome, Torment
+
+
+def run(torment: Torment) -> None:
+    swap_races(torment)
+    killed_writers(torment)
+    failing_calls(torment)
+    many_editors(torment)
+
+
+def swap_races(torment: Torment) -> None:
+    for strategy in ("openat2", "walk"):
+        for kind, attempt in RACES.items():
+            name = f"swap race, {kind}, {strategy}"
+            promise = "a directory swapped for a link that leads out never leads out"
+            if not strategy_works(strategy):
+                torment.tell(Outcome(name, promise, why=f"{strategy} does not work on this system"))
+                continue
+            times = torment.times(400_000 if strategy == "openat2" else 50_000, 1_000)
+            count = race(torment.room(name.replace(" ", "-")), attempt, times, strategy)
+            torment.tell(Outcome(name, promise, times, count.out, f"{count.refused:,} refused"))
+    out = check_then_open(torment.room("naive"), torment.times(60_000, 10_000))
+    torment.say(f"  for comparison: realpath, compare, open was led out {out:,} times by the same race")
+
+
+def killed_writers(torment: Torment) -> None:
+    times = torment.times(2_000, 25)
+    count = kill_writers(torment.room("kill"), times, size=2_000_000, seed=torment.seed)
+    promise = "a file is the old one or the new one"
+    torment.tell(
+        Outcome("kill -9 in mid-write, 2 MB", promise, times, count.torn, f"{count.strays} strays, swept later")
+    )
+
+
+def failing_calls(torment: Torment) -> None:
+    """Each system call a write makes fails once, with each of three errors."""
+    tried = failed = 0
+    for code in (errno.ENOSPC, errno.EIO, errno.EACCES):
+        root = torment.room(f"faults-{code}")
+        fs, target = ScopedFs(Scope.workspace(root)), root / "deep" / "f.txt"
+        for at in range(1, 500):
+            target.parent.mkdir(exist_ok=True)
+            target.write_text("old\n", encoding="utf-8")
+            told = False
+            with failing(at, code) as system:
+                try:
+                    fs.write(WorkPath("deep/f.txt"), "new\n")
+                except ToolError:
+                    told = True
+            if system.calls < at:
+                break
+            tried += 1
+            text = target.read_text(encoding="utf-8")
+            left = sorted(path.name for path in target.parent.iterdir())
+            failed += text not in ("old\n", "new\n") or left != ["f.txt"] or (text == "old\n" and not told)
+    torment.tell(
+        Outcome("every system call of a write fails once", "old or new, always told, nothing left", tried, failed)
+    )
+
+
+def many_editors(torment: Torment) -> None:
+    for guarded in (False, True):
+        processes, times = 8, torment.times(1_000, 25)
+        how = "as sessions do" if guarded else "in one step"
+        end = count_together(torment.room(f"editors-{guarded}"), processes, times, guarded=guarded)
+        lost = processes * times - end
+        torment.tell(
+            Outcome(f"{processes} processes edit one file, {how}", "no update is lost", processes * times, lost)
+        )

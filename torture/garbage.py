@@ -1,0 +1,128 @@
+"""Garbage into every parser, and into the server's protocol."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast import ToolError, tool
+from holdfast.call.shell.recogniser import recognise
+from holdfast.lisp.scanner import scan
+from torture.trial import Outcome, Torment
+
+SEEDS = {
+    "json": ['{"x": 1, "y": ["a", {"b": null}]}', '{"x": "\\ud83d\\ude00"}', "[1, 2e400, -0.0]", '{"x": true}'],
+    "lisp": [
+        '(defun f (x) #| a |# "s" \'(1 . 2) #\\( `(,@x))',
+        "#+sbcl (a) ; c\n#.(x) |a b|",
+        '"unclosed (',
+        "))) (",
+    ],
+    "shell": ["ls -la && cat 'a b' | wc -l", 'git log "--format=%H" ; echo x', "rm $(x) > y", "a\\\nb"],
+}
+
+
+def run(torment: Torment) -> None:
+    for name, parse in (("json", _arguments), ("lisp", scan), ("shell", recognise)):
+        _fuzz(torment, name, parse)
+    _protocol(torment)
+
+
+@tool
+def sample(x: int, y: list[dict[str, Any]] | None = None) -> str:
+    """A tool to hand garbage to."""
+    return f"{x}{y}"
+
+
+def _arguments(text: str) -> object:
+    try:
+        return sample.arguments.parse(text)
+    except ToolError as refused:
+        return refused
+
+
+def _fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
+    """Mutated samples: an answer or a ToolError, never another exception."""
+    dice, failed = torment.dice(name), 0
+    times = torment.times(100_000, 3_000)
+    for _ in range(times):
+        text = mutated(dice, dice.choice(SEEDS[name]))
+        try:
+            parse(text)
+        except Exception as fault:  # noqa: BLE001 - any exception is what this looks for
+            failed += 1
+            torment.say(f"    {name}: {fault!r} on {text!r}")
+    torment.tell(Outcome(f"garbage into the {name} parser", "an answer or a clear refusal", times, failed))
+
+
+def mutated(dice: random.Random, text: str) -> str:
+    characters = list(text)
+    for _ in range(dice.randint(1, 8)):
+        at = dice.randrange(len(characters) + 1)
+        match dice.randrange(4):
+            case 0:
+                characters.insert(at, dice.choice(string.printable + "\x00é\ud800\u202e💥"))
+            case 1 if at < len(characters):
+                del characters[at]
+            case 2:
+                piece = characters[at : at + dice.randint(1, 6)]
+                characters[at:at] = piece * dice.randint(1, 20)
+            case _:
+                dice.shuffle(characters) if dice.random() < 0.05 else characters.reverse()
+    return "".join(characters)
+
+
+def _protocol(torment: Torment) -> None:
+    """Broken lines into a server; after each batch it must still answer a ping."""
+    dice, failed, tried = torment.dice("protocol"), 0, 0
+    room = torment.room("protocol")
+    valid = json.dumps(
+        {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "Read", "arguments": {}}}
+    )
+    server = _Server(room)
+    for batch in range(torment.times(200, 10)):
+        for _ in range(20):
+            line = mutated(dice, valid).replace("\n", " ")
+            server.send(line.encode("utf-8", "surrogatepass"))
+            tried += 1
+        if not server.answers(f"ping-{batch}"):
+            failed += 1
+            server.close()
+            server = _Server(room)
+    server.close()
+    torment.tell(Outcome("broken lines into the server", "it still answers", tried, failed))
+
+
+class _Server:
+    def __init__(self, root: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "serve", "--root", str(root)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        self.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}).encode())
+        self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+    def send(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + b"\n")
+        self._process.stdin.flush()
+
+    def answers(self, number: str) -> bool:
+        self.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode())
+        assert self._process.stdout is not None
+        return any(json.loads(line).get("id") == number for line in self._process.stdout)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(20)

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.builtin.catalog import TOOL_DEFINITIONS, ToolCatalog
     from holdfast.builtin.keys import FS
     from holdfast.builtin.session import builtin_tools, open_session
+    from holdfast.builtin.toolkit import AgentToolkit, create_agent_toolkit, create_tool_context
     from holdfast.call.decision import Decision, PermissionRule
     from holdfast.call.hooks import Ask, Deny, Question
     from holdfast.call.rules import Permissions
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 
 # Where each public name lives. A name is imported when it is first used, so that `import holdfast` stays cheap.
 _HOMES = {
+    "holdfast.builtin.catalog": ("TOOL_DEFINITIONS", "ToolCatalog"),
     "holdfast.builtin.keys": ("FS",),
     "holdfast.builtin.session": ("builtin_tools", "open_session"),
+    "holdfast.builtin.toolkit": ("AgentToolkit", "create_agent_toolkit", "create_tool_context"),
     "holdfast.call.hooks": ("Ask", "Deny", "Question"),
     "holdfast.call.decision": ("Decision", "PermissionRule"),
     "holdfast.call.rules": ("Permissions",),
@@ -66,6 +70,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "FS",
+    "TOOL_DEFINITIONS",
+    "AgentToolkit",
     "Ask",
     "Decision",
     "Deny",
@@ -86,6 +92,7 @@ __all__ = [
     "TextResult",
     "Tool",
     "ToolCall",
+    "ToolCatalog",
     "ToolContext",
     "ToolDefinitionError",
     "ToolError",
@@ -93,6 +100,8 @@ __all__ = [
     "ToolResult",
     "WorkPath",
     "builtin_tools",
+    "create_agent_toolkit",
+    "create_tool_context",
     "define_tool",
     "open_session",
     "tool",

@@ -91,7 +91,7 @@ def edit(
         if before is None and wanted.old:
             raise fs.not_found(file_path)
         _check_hash(before, expected_hash, shown)
-        plan = _plan(before, wanted, fs.encoding, shown)
+        plan = planned(before, wanted, fs.encoding, shown)
         return plan.bytes_of(shown)
 
     change = fs.change(file_path, compute, reads=reads, commit=not dry_run)
@@ -128,7 +128,8 @@ def _check_hash(before: bytes | None, expected: str | None, shown: str) -> None:
 # --- what to replace ---
 
 
-def _plan(before: bytes | None, wanted: Wanted, encoding: str | None, shown: str) -> Plan:
+def planned(before: bytes | None, wanted: Wanted, encoding: str | None, shown: str) -> Plan:
+    """What an edit does to a file's bytes (None: there is no file), or the error that says why it can't."""
     if before is None:
         return Plan(
             Text(Form(encoding or "utf-8"), b""), _if_any(Splice(0, 0, wanted.new)), "whole file", created=True

@@ -89,7 +89,7 @@ def _hunk(body: bytes, group: Sequence[_Region], shift: int) -> tuple[list[str],
     first = body.count(b"\n", 0, begin) + 1
     old, new = removed + common, added + common
     header = f"@@ -{_range(first, old)} +{_range(first + shift, new)} @@"
-    return [header, *rows], added - removed
+    return [header, *(line for row in rows for line in row.split("\n"))], added - removed
 
 
 def _range(first: int, count: int) -> str:

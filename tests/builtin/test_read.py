@@ -1,0 +1,274 @@
+"""Read, line by line of its contract."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from builtin.conftest import Bench
+from holdfast.builtin.images import picture
+from holdfast.builtin.session import open_session
+from holdfast.host.fs import ScopedFs
+from holdfast.host.scope import Scope
+from holdfast.messages import ImagePart, TextPart
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_lines_are_numbered_from_1_with_a_tab(bench: Bench) -> None:
+    bench.put("a.txt", "one\n\tзwei\nlast")
+    assert await bench.ok("Read", file_path="a.txt") == "     1\tone\n     2\t\tзwei\n     3\tlast"
+    assert await bench.ok("Read", file_path=str(bench.root / "a.txt"), offset=1, limit=1) == (
+        '     2\t\tзwei\n[lines 2 to 2 of 3 shown; go on with Read(file_path="a.txt", offset=2, limit=1)]'
+    )
+
+
+@pytest.mark.parametrize(("offset", "shown"), [(0, [1, 2, 3]), (2, [3]), (-1, [3]), (-2, [2, 3]), (-9, [1, 2, 3])])
+async def test_offset_skips_lines_and_negative_counts_from_the_end(
+    bench: Bench, offset: int, shown: list[int]
+) -> None:
+    bench.put("a.txt", "l1\r\nl2\nl3\n")
+    assert await bench.ok("Read", file_path="a.txt", offset=offset) == "\n".join(f"{n:6d}\tl{n}" for n in shown)
+
+
+async def test_the_call_that_continues_is_said_and_it_continues(bench: Bench) -> None:
+    bench.put("big.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
+    first = await bench.ok("Read", file_path="big.txt")
+    assert first.count("\n") == 2000
+    assert first.endswith('[lines 1 to 2000 of 5000 shown; go on with Read(file_path="big.txt", offset=2000)]')
+    assert (await bench.ok("Read", file_path="big.txt", offset=2000)).startswith("  2001\tline 2001\n")
+
+
+async def test_past_the_end_says_how_many_lines_there_are(bench: Bench) -> None:
+    bench.put("a.txt", "one\ntwo\n")
+    assert await bench.ok("Read", file_path="a.txt", offset=2) == "[`a.txt` has 2 lines; offset 2 is past the end]"
+
+
+async def test_an_empty_file_says_so(bench: Bench) -> None:
+    bench.put("a.txt", "")
+    assert await bench.ok("Read", file_path="a.txt") == "[`a.txt` is empty]"
+    assert await bench.ok("Read", file_path="a.txt", offset=-3) == "[`a.txt` is empty]"
+
+
+async def test_a_long_line_is_clipped_and_says_by_how_much(bench: Bench) -> None:
+    bench.put("a.txt", "é" * 2000 + "\n" + "é" * 2003 + "\n" + "x" * 1_000_000 + "\nend\n")
+    rows = (await bench.ok("Read", file_path="a.txt")).split("\n")
+    assert rows[0] == "     1\t" + "é" * 2000
+    assert rows[1] == "     2\t" + "é" * 2000 + " [... 3 more characters]"
+    assert rows[2] == "     3\t" + "x" * 2000 + " [... 998000 more bytes]"
+    assert rows[3] == "     4\tend"
+
+
+async def test_an_answer_is_at_most_64_kib_and_the_rest_can_be_read_on(bench: Bench) -> None:
+    lines = [f"{n} " + "ж" * 900 for n in range(200)]
+    bench.put("a.txt", "\n".join(lines))
+    seen: list[str] = []
+    for _ in range(20):
+        answer = await bench.ok("Read", file_path="a.txt", offset=len(seen))
+        assert len(answer.encode()) <= 64 * 1024
+        rows = answer.split("\n")
+        last = rows.pop() if rows[-1].startswith("[") else ""
+        seen += [row.split("\t", 1)[1] for row in rows]
+        if not last:
+            break
+        assert last.startswith("[lines ") and "64 KiB at most" in last and f"offset={len(seen)})" in last
+    assert seen == lines
+
+
+async def test_a_directory_a_missing_and_a_binary_file_are_clear_errors(bench: Bench) -> None:
+    bench.put("src/main.py", "")
+    bench.put("nul", b"abc\0def")
+    bench.put("control", b"\x01\x02\x03\x04\x05\x06abc")
+    assert "`src` is a directory" in await bench.fails("NOT_FILE", "Read", file_path="src")
+    assert "`src/main.py`" in await bench.fails("NOT_FOUND", "Read", file_path="src/mian.py")
+    for name in ("nul", "control"):
+        assert "is binary" in await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path=name)
+    await bench.fails("SANDBOX_VIOLATION", "Read", file_path="/etc/passwd")
+    for bad in ("", "a\0b", "x" * 300):
+        await bench.fails("INVALID_ARGUMENT", "Read", file_path=bad)
+    await bench.fails("INVALID_ARGUMENT", "Read", file_path="nul", limit=0)
+
+
+async def test_names_with_newlines_and_escapes_are_shown_on_one_line(bench: Bench) -> None:
+    bench.put("a\n\x1b[31mb", b"\0")
+    message = await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path="a\n\x1b[31mb")
+    assert "`a\\n\\x1b[31mb`" in message
+
+
+async def test_marked_and_utf16_files_are_read_as_text(bench: Bench) -> None:
+    bench.put("bom.txt", b"\xef\xbb\xbfone\n")
+    bench.put("u16.txt", b"\xff\xfe" + "zwei ж\r\nx\r\n".encode("utf-16-le"))
+    assert await bench.ok("Read", file_path="bom.txt") == "     1\tone"
+    assert await bench.ok("Read", file_path="u16.txt") == "     1\tzwei ж\n     2\tx"
+
+
+async def test_an_unknown_encoding_is_shown_with_a_notice_and_a_named_one_decoded(bench: Bench) -> None:
+    bench.put("l1.txt", "café\n".encode("latin-1"))
+    answer = await bench.ok("Read", file_path="l1.txt")
+    assert answer.startswith("     1\tcaf\\xe9\n[`l1.txt` is not UTF-8")
+    assert "`encoding`" in answer
+    fs = ScopedFs(Scope.workspace(bench.root), encoding="latin-1")
+    async with open_session(fs) as session:
+        assert (await session.call("Read", {"file_path": "l1.txt"})).text == "     1\tcafé"
+
+
+@pytest.mark.parametrize("offset", [1_999_998, -2])
+async def test_a_window_at_the_end_of_a_large_file_costs_little_memory(bench: Bench, offset: int) -> None:
+    line = b"x" * 62 + b"\n"
+    with (bench.root / "large.txt").open("wb") as out:
+        for _ in range(200):
+            out.write(line * 10_000)
+    tracemalloc.start()
+    try:
+        answer = await bench.ok("Read", file_path="large.txt", offset=offset)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    first = 1_999_999 if offset > 0 else -2
+    assert answer.split("\n")[0] == f"{first:6d}\t" + "x" * 62
+    assert peak < 8 * 1024 * 1024
+
+
+def png(width: int, height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + b"\0" * width for _ in range(height)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+JPEG = b"\xff\xd8\xff\xe0\x00\x04ab\xff\xdb\x00\x03x\xff\xc0\x00\x11\x08\x00\x20\x00\x40\x03" + b"\0" * 12
+GIF = b"GIF89a\x40\x00\x20\x00\x00\x00\x00;"
+WEBP_LOSSY = b"RIFF\x00\x00\x00\x00WEBPVP8 \x00\x00\x00\x00\x00\x00\x00\x9d\x01\x2a\x40\x00\x20\x00"
+WEBP_LOSSLESS = b"RIFF\x00\x00\x00\x00WEBPVP8L\x00\x00\x00\x00\x2f" + struct.pack("<I", 63 | 31 << 14)
+WEBP_EXTENDED = b"RIFF\x00\x00\x00\x00WEBPVP8X\x00\x00\x00\x00\x00\x00\x00\x00\x3f\x00\x00\x1f\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (png(64, 32), "image/png"),
+        (JPEG, "image/jpeg"),
+        (GIF, "image/gif"),
+        (WEBP_LOSSY, "image/webp"),
+        (WEBP_LOSSLESS, "image/webp"),
+        (WEBP_EXTENDED, "image/webp"),
+    ],
+)
+async def test_images_are_told_by_their_bytes_and_measured(bench: Bench, data: bytes, kind: str) -> None:
+    bench.put("picture.dat", data)
+    message = await bench.call("Read", file_path="picture.dat")
+    assert message.content == (
+        TextPart(f"`picture.dat`: {kind}, 64x32, {len(data)} bytes"),
+        ImagePart(data, kind, 64, 32),
+    )
+
+
+@pytest.mark.parametrize("data", [png(4, 4)[:20], b"\xff\xd8\xff", JPEG[:9], GIF[:7], WEBP_LOSSY[:20], png(0, 4)])
+async def test_an_image_with_a_broken_header_is_no_image(bench: Bench, data: bytes) -> None:
+    bench.put("broken.png", data)
+    assert picture(data) is None
+    assert "header is broken" in await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path="broken.png")
+
+
+async def test_an_image_over_5_mb_is_refused(bench: Bench) -> None:
+    bench.put("large.png", png(64, 32) + b"\0" * (5 * 1024 * 1024))
+    assert "at most 5242880" in await bench.fails("SIZE_LIMIT_EXCEEDED", "Read", file_path="large.png")
+
+
+def pdf(*pages: str) -> bytes:
+    """A small true PDF with a line of text on each page."""
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        font = "<< /Font << /F1 3 0 R >> >>"
+        content = 5 + 2 * number
+        objects.append(f"<< /Type /Page /Parent 2 0 R /Resources {font} /Contents {content} 0 R >>")
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    body, places = "%PDF-1.4\n", list[int]()
+    for number, text in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{text}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = f"trailer << /Size {len(places) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return f"{body}xref\n0 {len(places) + 1}\n0000000000 65535 f \n{table}{end}".encode()
+
+
+async def test_pdf_pages_come_as_text(bench: Bench) -> None:
+    pytest.importorskip("pypdf")
+    bench.put("a.pdf", pdf(*(f"Page number {n}" for n in range(1, 31))))
+    answer = await bench.ok("Read", file_path="a.pdf", pages="2-3")
+    assert answer == (
+        "<page 2 of 30>\nPage number 2\n<page 3 of 30>\nPage number 3\n"
+        '[pages 2 to 3 of 30 shown; go on with pages="4-..."]'
+    )
+    whole = await bench.ok("Read", file_path="a.pdf")
+    assert "Page number 20" in whole and "Page number 21" not in whole
+    assert "past the end" in await bench.ok("Read", file_path="a.pdf", pages="31")
+
+
+@pytest.mark.parametrize("pages", ["", "0", "5-2", "1-21", "x", "1,2", "-3", "1-"])
+async def test_a_bad_range_of_pages_is_refused(bench: Bench, pages: str) -> None:
+    pytest.importorskip("pypdf")
+    bench.put("a.pdf", pdf("x"))
+    assert "1-5" in await bench.fails("INVALID_ARGUMENT", "Read", file_path="a.pdf", pages=pages)
+
+
+async def test_a_broken_pdf_and_pages_of_a_text_are_clear_errors(bench: Bench) -> None:
+    pytest.importorskip("pypdf")
+    bench.put("broken.pdf", b"%PDF-1.7\nnothing follows")
+    bench.put("cut.pdf", pdf("x")[:200])
+    bench.put("a.txt", "x")
+    for name in ("broken.pdf", "cut.pdf"):
+        await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path=name)
+    await bench.fails("INVALID_ARGUMENT", "Read", file_path="a.txt", pages="1")
+
+
+async def test_notebooks_are_cells_with_outputs(bench: Bench) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "words"]},
+        {
+            "cell_type": "code",
+            "execution_count": 3,
+            "source": "1 + 1",
+            "outputs": [
+                {"output_type": "stream", "text": ["printed\n"]},
+                {"output_type": "execute_result", "data": {"text/plain": "2"}},
+                {"output_type": "error", "ename": "ValueError", "evalue": "bad"},
+                {"output_type": "display_data", "data": {"image/png": base64.b64encode(png(3, 2)).decode()}},
+            ],
+        },
+    ]
+    bench.put("n.ipynb", json.dumps({"cells": cells, "nbformat": 4}))
+    message = await bench.call("Read", file_path="n.ipynb")
+    text, image = message.content
+    assert isinstance(text, TextPart) and isinstance(image, ImagePart)
+    rows = [row.split("\t", 1)[1] for row in text.text.split("\n")]
+    assert rows[:5] == ["<cell 1 markdown>", "# Title", "words", "<cell 2 code [3]>", "1 + 1"]
+    assert rows[5:] == (
+        "<output>|printed|<output>|2|<output>|ValueError: bad|<output>|[image/png 3x2: picture 1 below]".split("|")
+    )
+    bench.put("broken.ipynb", '{"cells": 3}')
+    assert await bench.ok("Read", file_path="broken.ipynb") == '     1\t{"cells": 3}'
+
+
+async def test_a_link_is_read_and_an_escaping_one_is_not(bench: Bench, tmp_path: Path) -> None:
+    bench.put("a.txt", "here")
+    (tmp_path / "secret").write_text("no")
+    os.symlink("a.txt", bench.root / "in")
+    os.symlink("../secret", bench.root / "out")
+    assert await bench.ok("Read", file_path="in") == "     1\there"
+    assert "`out`" in await bench.fails("SANDBOX_VIOLATION", "Read", file_path="out")

@@ -1,0 +1,82 @@
+"""Write, line by line of its contract."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from builtin.conftest import Bench
+from holdfast.builtin.session import open_session
+from holdfast.host.scope import Scope
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_it_creates_and_says_so(bench: Bench) -> None:
+    answer = await bench.ok("Write", file_path="new/deep/a.txt", content="één\ntwo")
+    assert answer == "created `new/deep/a.txt`: 9 bytes, 2 lines"
+    assert bench.bytes_of("new/deep/a.txt") == "één\ntwo".encode()
+
+
+async def test_it_overwrites_what_was_read_and_counts_lines(bench: Bench) -> None:
+    bench.put("a.txt", "one\ntwo\nthree\n")
+    await bench.ok("Read", file_path="a.txt")
+    answer = await bench.ok("Write", file_path="a.txt", content="one\n2\nthree\nfour\n")
+    assert answer == "overwrote `a.txt`: 17 bytes, 2 lines added, 1 removed"
+    again = await bench.ok("Write", file_path="a.txt", content="one\n2\nthree\nfour\n")
+    assert "nothing was written" in again
+
+
+async def test_what_was_not_read_or_has_changed_is_left_alone(bench: Bench) -> None:
+    target = bench.put("a.txt", "theirs\n")
+    assert "Read it first" in await bench.fails("NOT_READ", "Write", file_path="a.txt", content="mine")
+    await bench.ok("Read", file_path="a.txt")
+    target.write_text("changed\n")
+    assert "Read it again" in await bench.fails("CONFLICT", "Write", file_path="a.txt", content="mine")
+    assert bench.bytes_of("a.txt") == b"changed\n"
+    await bench.ok("Read", file_path="a.txt", limit=1)
+    await bench.ok("Write", file_path="a.txt", content="mine\n")
+    await bench.ok("Write", file_path="a.txt", content="mine again\n")
+
+
+async def test_another_session_must_read_for_itself(bench: Bench) -> None:
+    bench.put("a.txt", "x\n")
+    await bench.ok("Read", file_path="a.txt")
+    async with open_session(Scope.workspace(bench.root)) as other:
+        message = await other.call("Write", {"file_path": "a.txt", "content": "y"})
+    assert message.error is not None and message.error.code == "NOT_READ"
+
+
+async def test_the_guard_can_be_turned_off(bench: Bench) -> None:
+    bench.put("a.txt", "x\n")
+    async with open_session(Scope.workspace(bench.root), require_read=False) as session:
+        message = await session.call("Write", {"file_path": "a.txt", "content": "y"})
+    assert message.text == "overwrote `a.txt`: 2 bytes, 1 lines added, 1 removed"
+
+
+async def test_a_link_is_written_through_and_named(bench: Bench) -> None:
+    os.symlink("real.txt", bench.root / "link.txt")
+    answer = await bench.ok("Write", file_path="link.txt", content="x\n")
+    assert answer == "created `link.txt` (really `real.txt`): 2 bytes, 1 lines"
+    assert (bench.root / "link.txt").is_symlink()
+
+
+async def test_the_ways_of_a_file_survive(bench: Bench) -> None:
+    bench.put("crlf.txt", b"\xef\xbb\xbfa\r\nb\r\nc")
+    await bench.ok("Read", file_path="crlf.txt")
+    await bench.ok("Write", file_path="crlf.txt", content="a\nB\nc\n")
+    assert bench.bytes_of("crlf.txt") == b"\xef\xbb\xbfa\r\nB\r\nc"
+
+
+async def test_a_file_of_unknown_encoding_is_not_overwritten(bench: Bench) -> None:
+    bench.put("l1.txt", b"caf\xe9\n")
+    await bench.ok("Read", file_path="l1.txt")
+    await bench.fails("ENCODING", "Write", file_path="l1.txt", content="tea\n")
+    assert bench.bytes_of("l1.txt") == b"caf\xe9\n"
+
+
+async def test_places_that_are_closed_stay_closed(bench: Bench) -> None:
+    for path in ("/etc/x", "../x", ".git/config", ".mcp.json"):
+        await bench.fails("SANDBOX_VIOLATION", "Write", file_path=path, content="x")
+    assert os.listdir(bench.root) == []

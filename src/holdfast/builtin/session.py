@@ -10,6 +10,7 @@ from holdfast.builtin.done import done
 from holdfast.builtin.edit import edit
 from holdfast.builtin.glob import glob
 from holdfast.builtin.grep import grep
+from holdfast.builtin.lisp_read_file import lisp_read_file
 from holdfast.builtin.read import read
 from holdfast.builtin.read_file import read_file
 from holdfast.builtin.tool_output_cache import tool_output_cache
@@ -38,6 +39,7 @@ TOOLS: tuple[Tool, ...] = (
     grep,
     read_file,
     tree,
+    lisp_read_file,
     tool_output_cache,
     tool_output_cache_grep,
     write_todos,

@@ -137,7 +137,7 @@ class _Parser:
         self.at = found.end()
         if found[1]:
             most = found[3] if found[2] else found[1]
-            return int(found[1]), int(most) if most else None
+            return int(found[1]), max(int(found[1]), int(most)) if most else None
         return {"*": (0, None), "+": (1, None), "?": (0, 1)}[found[0]]
 
     def _atom(self, flags: _Flags, depth: int) -> _Piece:
@@ -164,7 +164,9 @@ class _Parser:
                 return _Piece(_folded(_literal(char), flags), 1)
 
     def _escape(self, flags: _Flags) -> _Piece:
-        char = self._take("the pattern ends with a backslash")
+        if self.at == len(self.source):  # a last backslash is itself
+            return _Piece(r"\\", 1)
+        char = self._take("")
         if char in ANCHORS:
             return _Piece(ANCHORS[char], 0)
         if char in CLASSES:
@@ -236,6 +238,7 @@ class _Parser:
         if char == ":":
             inside = flags.copy()
             _set(inside, named)
+            flags.on = (flags.on - {"x"}) | (inside.on & {"x"})  # outlives the group, as in CL-PPCRE
             inner = self._closed(start, inside, depth)
             return _Piece(f"(?:{inner.text})", inner.width)
         if char == "(":

@@ -1,0 +1,239 @@
+"""lisp-read-file: a Lisp file as one line a form, in full what was asked for; any other text file too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # the standard one has a schema only from Python 3.12 on
+
+from holdfast.builtin.keys import FS
+from holdfast.errors import BinaryNotSupported, InvalidRegex, SizeLimitExceeded, TimedOut
+from holdfast.host.fs import ScopedFs
+from holdfast.host.opened import OpenFile
+from holdfast.host.paths import WorkPath
+from holdfast.host.text import is_binary, marked_form
+from holdfast.lisp.dialects import Dialect, dialect_of
+from holdfast.lisp.forms import Form
+from holdfast.lisp.patterns import BadPattern, Budget, Pattern, PatternTimeout
+from holdfast.lisp.view import MAX_CHARACTERS, Page, View, collapse
+from holdfast.tool.context import ToolContext
+from holdfast.tool.definition import tool
+from holdfast.tool.depends import Depends
+from holdfast.tool.schema import output_schema
+
+LARGEST = 64 * 1024 * 1024
+PATTERN_SECONDS = 5.0  # for all forms of a call together
+CONTEXT_LINES = 5
+
+
+class Place(TypedDict):
+    line: int
+    column: int
+    message: str
+
+
+class Meta(TypedDict):
+    total_forms: NotRequired[int]
+    expanded_forms: NotRequired[int]
+    truncated: bool
+    errors: NotRequired[list[Place]]
+    notice: NotRequired[str]
+
+
+class LispFile(TypedDict):
+    content: str
+    path: str
+    mode: str
+    meta: Meta
+
+
+@tool(
+    name="lisp-read-file",
+    title="Read a Lisp file, collapsed",
+    effect="read",
+    subject="path",
+    output="bounded",
+    idempotent=True,
+    output_schema=output_schema(LispFile),
+)
+def lisp_read_file(
+    path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    collapsed: Annotated[
+        bool, Field(description="One line a definition; false: the text itself, from offset on.")
+    ] = True,
+    name_pattern: Annotated[
+        str | None, Field(description="Regex (CL-PPCRE) on definition names; matches are shown in full.")
+    ] = None,
+    content_pattern: Annotated[
+        str | None, Field(description="Regex (CL-PPCRE) on the source of forms; matches are shown in full.")
+    ] = None,
+    offset: Annotated[int, Field(description="Lines to skip, with collapsed=false.", ge=0)] = 0,
+    limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    ctx: ToolContext,
+) -> LispFile:
+    """Reads a Lisp file (Common Lisp, Emacs Lisp, Scheme, Clojure) as an outline: each definition on one numbered
+    line with its signature and docstring. Name what you need in full with name_pattern or content_pattern. Other
+    text files: the lines that match content_pattern with their surroundings, else the text."""
+    budget = Budget(PATTERN_SECONDS, lambda: ctx.now().timestamp())
+    name = _pattern("name_pattern", name_pattern, budget)
+    content = _pattern("content_pattern", content_pattern, budget)
+    with fs.within_roots().open_read(path) as file:
+        text, notices = _text(file, fs, path)
+        real = file.real
+    dialect = dialect_of(real) or dialect_of(path.text)
+    try:
+        if collapsed and dialect:
+            return _collapsed(real, text, dialect, _wanted(name, content, dialect, ctx), limit, offset, notices)
+        if collapsed and content:
+            return _filtered(real, text, content, limit, notices, ctx)
+    except PatternTimeout as error:
+        raise TimedOut(f"{error} on `{fs.show(path)}`; make it simpler or more exact") from None
+    if not collapsed:
+        return _raw(real, text, "raw", offset, limit, notices)
+    if name:
+        notices.append("name_pattern is for Lisp files; use content_pattern here")
+    return _raw(real, text, "text", 0, limit, notices)
+
+
+def _pattern(parameter: str, source: str | None, budget: Budget) -> Pattern | None:
+    if not source:
+        return None
+    try:
+        return Pattern(source, budget)
+    except BadPattern as error:
+        raise InvalidRegex(f"{parameter} {source!r} is no CL-PPCRE pattern: {error}") from None
+
+
+def _text(file: OpenFile, fs: ScopedFs, path: WorkPath) -> tuple[str, list[str]]:
+    """The decoded text, line ends as they are, and what has to be said about it."""
+    shown = fs.show(path)
+    if file.stat.st_size > LARGEST:
+        raise SizeLimitExceeded(
+            f"`{shown}` has {file.stat.st_size} bytes; {LARGEST} is the most. Use Read for a window of it"
+        )
+    data = file.content()
+    if is_binary(file.head()):
+        raise BinaryNotSupported(f"`{shown}` is binary ({len(data)} bytes); it has no forms or lines")
+    marked = marked_form(data)
+    if marked:
+        return data[len(marked.bom) :].decode(marked.codec, "replace"), []
+    for codec in filter(None, ("utf-8", fs.encoding)):
+        try:
+            return data.decode(codec), []
+        except UnicodeDecodeError:
+            continue
+    return data.decode("latin-1"), ["not UTF-8: shown as latin-1"]
+
+
+def _wanted(
+    name: Pattern | None, content: Pattern | None, dialect: Dialect, ctx: ToolContext
+) -> Callable[[Form, str], bool] | None:
+    """Which forms are shown in full: those whose name or whose source matches."""
+    if not name and not content:
+        return None
+
+    def wanted(form: Form, source: str) -> bool:
+        ctx.check_cancelled()
+        named = name is not None and any(map(name.search, form.spellings(dialect.package)))
+        return named or (content is not None and content.search(source))
+
+    return wanted
+
+
+def _collapsed(
+    path: str,
+    text: str,
+    dialect: Dialect,
+    wanted: Callable[[Form, str], bool] | None,
+    limit: int,
+    offset: int,
+    notices: list[str],
+) -> LispFile:
+    view = collapse(text, dialect, wanted=wanted, limit=limit)
+    notices += _said(view, wanted is not None)
+    if offset:
+        notices.append("offset counts only with collapsed=false")
+    meta: Meta = {
+        "total_forms": view.total_forms,
+        "expanded_forms": view.expanded_forms,
+        "truncated": view.truncated,
+    }
+    if view.problems:
+        meta["errors"] = [{"line": at.line, "column": at.column, "message": at.message} for at in view.problems]
+    return _answer(view.content, path, "lisp-collapsed", meta, notices)
+
+
+def _said(view: View, filtered: bool) -> Iterator[str]:
+    if view.truncated:
+        yield "cut: not every form is shown; raise limit, or read on with collapsed=false and an offset"
+    if view.unseen:
+        places = ", ".join(f"{at.name or 'a form'} (line {at.line})" for at in view.unseen)
+        yield f"matches past the cut: {places}"
+    if filtered and not view.expanded_forms and not view.unseen:
+        yield "no form matches"
+
+
+def _filtered(path: str, text: str, pattern: Pattern, limit: int, notices: list[str], ctx: ToolContext) -> LispFile:
+    lines = _lines(text)
+    page, shown = Page(limit), 0
+    hits = 0
+    for index, line in enumerate(lines):
+        if index % 1024 == 0:
+            ctx.check_cancelled()
+        if not pattern.search(line):
+            continue
+        hits += 1
+        start, end = max(shown, index - CONTEXT_LINES), min(len(lines), index + CONTEXT_LINES + 1)
+        if shown and start > shown:
+            page.write_plain("--")
+        page.write(enumerate(lines[start:end], start + 1))
+        shown = end
+    if page.cut:
+        notices.append(f"cut at {limit} lines; {hits} lines match")
+    if not hits:
+        notices.append(f"none of the {len(lines)} lines matches")
+    return _answer(page.text(), path, "text-filtered", {"truncated": page.cut}, notices)
+
+
+def _raw(path: str, text: str, mode: str, offset: int, limit: int, notices: list[str]) -> LispFile:
+    """A window of the text itself: its own line ends, no numbers."""
+    start = _after_lines(text, 0, offset)
+    end = _after_lines(text, start, limit)
+    if end - start > MAX_CHARACTERS:
+        end = text.rfind("\n", start, start + MAX_CHARACTERS) + 1 or start + MAX_CHARACTERS
+    shown, total = text[start:end], _count(text)
+    if end < len(text):
+        following = offset + _count(shown)
+        notices.append(
+            f"lines {offset + 1} to {following} of {total}; go on with collapsed=false, offset={following}"
+        )
+    elif start >= len(text) and offset:
+        notices.append(f"the file has {total} lines; offset {offset} is past the end")
+    return _answer(shown, path, mode, {"truncated": end < len(text)}, notices)
+
+
+def _after_lines(text: str, at: int, count: int) -> int:
+    """Where the text goes on after so many lines."""
+    while count > 0 and at < len(text):
+        at = text.find("\n", at) + 1 or len(text)
+        count -= 1
+    return at
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def _answer(content: str, path: str, mode: str, meta: Meta, notices: list[str]) -> LispFile:
+    if notices:
+        meta["notice"] = "; ".join(notices)
+    return {"content": content, "path": path, "mode": mode, "meta": meta}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # the standard one has a schema only from Python 3.12 on
 
-from holdfast.builtin.keys import FS
+from holdfast.builtin.images import picture
+from holdfast.builtin.keys import FS, READS
 from holdfast.errors import BinaryNotSupported, InvalidRegex, SizeLimitExceeded, TimedOut
 from holdfast.host.fs import ScopedFs
+from holdfast.host.guard import ReadLog
 from holdfast.host.opened import OpenFile
 from holdfast.host.paths import WorkPath
 from holdfast.host.text import is_binary, marked_form
@@ -18,6 +21,7 @@ from holdfast.lisp.dialects import Dialect, dialect_of
 from holdfast.lisp.forms import Form
 from holdfast.lisp.patterns import BadPattern, Budget, Pattern, PatternTimeout
 from holdfast.lisp.view import MAX_CHARACTERS, Page, View, collapse
+from holdfast.messages import ImagePart, Part, TextPart
 from holdfast.tool.context import ToolContext
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
@@ -73,8 +77,9 @@ def lisp_read_file(
     limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
     ctx: ToolContext,
-) -> LispFile:
+) -> LispFile | list[Part]:
     """Reads a Lisp file (Common Lisp, Emacs Lisp, Scheme, Clojure) as an outline: each definition on one numbered
     line with its signature and docstring. Name what you need in full with name_pattern or content_pattern. Other
     text files: the lines that match content_pattern with their surroundings, else the text."""
@@ -82,8 +87,11 @@ def lisp_read_file(
     name = _pattern("name_pattern", name_pattern, budget)
     content = _pattern("content_pattern", content_pattern, budget)
     with fs.within_roots().open_read(path) as file:
-        text, notices = _text(file, fs, path)
-        real = file.real
+        data, real = _whole(file, fs.show(path)), file.real
+        file.record(reads)
+    if found := picture(data):
+        return _image(ImagePart(data, found.media_type, found.width, found.height), real)
+    text, notices = _decoded(data, fs.encoding, fs.show(path))
     dialect = dialect_of(real) or dialect_of(path.text)
     try:
         if collapsed and dialect:
@@ -108,20 +116,29 @@ def _pattern(parameter: str, source: str | None, budget: Budget) -> Pattern | No
         raise InvalidRegex(f"{parameter} {source!r} is no CL-PPCRE pattern: {error}") from None
 
 
-def _text(file: OpenFile, fs: ScopedFs, path: WorkPath) -> tuple[str, list[str]]:
-    """The decoded text, line ends as they are, and what has to be said about it."""
-    shown = fs.show(path)
+def _whole(file: OpenFile, shown: str) -> bytes:
     if file.stat.st_size > LARGEST:
         raise SizeLimitExceeded(
             f"`{shown}` has {file.stat.st_size} bytes; {LARGEST} is the most. Use Read for a window of it"
         )
-    data = file.content()
-    if is_binary(file.head()):
+    return file.content()
+
+
+def _image(image: ImagePart, path: str) -> list[Part]:
+    """The picture, after the same fields that every answer has."""
+    words = f"{image.media_type}, {image.width}x{image.height}, {len(image.data)} bytes"
+    fields = _answer(words, path, "image", {"truncated": False}, [])
+    return [TextPart(json.dumps(fields, ensure_ascii=False)), image]
+
+
+def _decoded(data: bytes, encoding: str | None, shown: str) -> tuple[str, list[str]]:
+    """The text, line ends as they are, and what has to be said about it."""
+    if is_binary(data):
         raise BinaryNotSupported(f"`{shown}` is binary ({len(data)} bytes); it has no forms or lines")
     marked = marked_form(data)
     if marked:
         return data[len(marked.bom) :].decode(marked.codec, "replace"), []
-    for codec in filter(None, ("utf-8", fs.encoding)):
+    for codec in filter(None, ("utf-8", encoding)):
         try:
             return data.decode(codec), []
         except UnicodeDecodeError:

@@ -42,7 +42,9 @@ def _structure(message: ToolMessage, tool: Tool | None) -> dict[str, Any] | None
     """Only for a tool with an output schema, and then always: the protocol wants both or neither."""
     if message.is_error or tool is None or tool.traits.output_schema is None:
         return None
-    return json.loads(message.text)
+    content = message.content
+    first = content if isinstance(content, str) else next(part.text for part in content if isinstance(part, TextPart))
+    return json.loads(first)
 
 
 def block_of(part: Part) -> ContentBlock:

@@ -6,12 +6,14 @@ A hook before a call sees validated arguments and says nothing, Deny or Ask. The
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
+from holdfast.call.shown import shown
 from holdfast.errors import PolicyDenied
 from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.definition import Tool
@@ -39,6 +41,23 @@ class Question:
     arguments: BaseModel
     reason: str
     may_remember: bool
+
+    def shown(self) -> str:
+        """What will run, for a person to read: the subject whole, long other arguments clipped, all of it escaped."""
+        given = self.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        subject = self.tool.traits.subject
+        lines = [f"{name}: {_told(value, whole=name == subject)}" for name, value in given.items()]
+        return "\n".join([f"{self.tool.name} wants to run. {shown(self.reason)}", *lines])
+
+
+_LONGEST = 4000  # characters of an argument that is not the subject
+
+
+def _told(value: Any, *, whole: bool) -> str:
+    text = shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if whole or len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]} … ({len(text) - _LONGEST} more characters)"
 
 
 Answer: TypeAlias = bool | Literal["always"]
@@ -76,7 +95,9 @@ class Gate:
         if word.token is not None and word.token in self._always:
             return
         if self._ask is None:
-            raise PolicyDenied(f"{word.reason}; it needs approval and there is nobody to ask")
+            raise PolicyDenied(
+                f"{word.reason}; it needs approval and there is nobody to ask: allow it with a rule in holdfast.toml"
+            )
         question = Question(call, tool, arguments, word.reason, word.token is not None)
         answer = await self._ask(question)
         if answer == "always" and word.token is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from mcp_types import ElicitResult
@@ -12,8 +11,6 @@ from holdfast.edges.mcp.visit import NOW, NobodyToAsk
 from holdfast.errors import PolicyDenied
 
 ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
-# Keys and values of one call that a person is shown; longer ones can't be judged by looking.
-_LONGEST = 4000
 
 
 async def ask_by_form(question: Question) -> Answer:
@@ -25,7 +22,7 @@ async def ask_by_form(question: Question) -> Answer:
     try:
         if visit is None:
             raise NobodyToAsk
-        return _meaning(await visit.elicit(_shown(question), schema), question)
+        return _meaning(await visit.elicit(question.shown(), schema), question)
     except NobodyToAsk:
         raise PolicyDenied(
             f"{question.reason}; it needs approval and this client can't ask for it: allow it with a rule"
@@ -39,19 +36,6 @@ def _meaning(answer: ElicitResult, question: Question) -> Answer:
     if decision == ALWAYS and question.may_remember:
         return "always"
     return decision == ONCE
-
-
-def _shown(question: Question) -> str:
-    """What will run, whole: every argument, with anything unprintable escaped."""
-    arguments = question.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    lines = [f"{name}: {_printable(value)}" for name, value in arguments.items()]
-    return "\n".join([f"{question.tool.name} wants to run. {question.reason}", *lines])
-
-
-def _printable(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" if mark != "\n" else "\\n" for mark in text)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} … ({len(shown) - _LONGEST} more characters)"
 
 
 class AtClient:

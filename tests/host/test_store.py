@@ -231,3 +231,33 @@ def test_a_window_of_a_large_output_reads_little_of_it(tmp_path: Path) -> None:
     assert len(window.lines) == 2_000
     assert sum(read) < 600_000
     store.close()
+
+
+ONE_LONG_LINE = """
+import resource, sys, asyncio
+from pathlib import Path
+from holdfast.call.cache import OutputCache
+from holdfast.host.store import EmbeddedStore
+store = EmbeddedStore(Path(sys.argv[1]))
+async def main():
+    cache = OutputCache(store)
+    sink = cache.sink()
+    for _ in range(100):
+        sink.write(b"x" * 1_000_000)
+    sink.write(b"needle\\n")
+    ref = (await sink.finish()).ref
+    found = await cache.grep(ref.id, "needle")
+    assert [row[0] for row in found.rows] == [1], found
+    assert len((await cache.window(ref.id)).lines[0].text) == 2000
+asyncio.run(main())
+store.close()
+for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+    assert resource.getrusage(who).ru_maxrss < 64 * 1024, resource.getrusage(who)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_a_line_of_a_hundred_megabytes_takes_little_memory(tmp_path: Path) -> None:
+    done = python(ONE_LONG_LINE, str(tmp_path))
+    _, err = done.communicate(timeout=120)
+    assert done.returncode == 0, err.decode()

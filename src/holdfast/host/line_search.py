@@ -187,7 +187,6 @@ def ripgrep() -> str:
 
 
 def _options(query: Query) -> list[str]:
-    check_pattern(query.pattern)
     options = "--no-config --text --line-number --column --no-heading --color=never --encoding=none -j1".split()
     context = [f"--before-context={query.before}", f"--after-context={query.after}"]
     mode = ["--crlf"] if query.regex else ["--fixed-strings"]

@@ -231,6 +231,9 @@ async def test_a_redis_that_stops_answering_is_waited_for_once(own_redis: RedisS
     own_redis.command("client", "pause", "60000")
     with anyio.fail_after(30):
         await lost(store, "the output cache failed: Redis")
+    own_redis.command("client", "unpause")
+    content, _ = await OutputCache(store).fit(TextResult(BIG))
+    assert "Redis can't be reached" in str(content), "asked again at once"
 
 
 async def test_a_redis_that_forgets_under_pressure_is_an_expired_ref(own_redis: RedisServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import cast
 
@@ -55,7 +56,12 @@ def test_however_it_is_cut_a_stream_is_kept_whole(
 
 
 @pytest.mark.anyio
-async def test_two_threads_and_the_loop_write_one_stream_and_nothing_is_lost(cache: OutputCache) -> None:
+async def test_two_threads_and_the_loop_write_one_stream_and_nothing_is_lost(
+    cache: OutputCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.call.cache.sink.BLOCK", 4_000)  # so that blocks fill up while others write
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     sink = cache.sink()
 
     def produce(name: bytes) -> None:
@@ -67,6 +73,7 @@ async def test_two_threads_and_the_loop_write_one_stream_and_nothing_is_lost(cac
         group.start_soon(to_thread.run_sync, produce, b"err")
         for number in range(5_000):
             await sink.feed(b"loop %05d\n" % number)
+    sys.setswitchinterval(switching)
     streamed = await sink.finish()
     assert streamed.ref is not None
     lines = (await kept(cache, streamed.ref.id)).splitlines()

@@ -226,7 +226,10 @@ async def test_a_redis_that_is_full(own_redis: RedisServer) -> None:
     assert "the rest was not kept: the output cache failed: Redis says" in str(content)
 
 
-async def test_a_redis_that_stops_answering_is_waited_for_once(own_redis: RedisServer) -> None:
+async def test_a_redis_that_stops_answering_is_waited_for_once(
+    own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.host.redis_store._PAUSE", 600.0)
     store = RedisStore(own_redis.url, timeout=0.3)
     own_redis.command("client", "pause", "60000")
     with anyio.fail_after(30):

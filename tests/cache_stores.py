@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -29,6 +30,15 @@ class RedisServer:
 
     def command(self, *words: str) -> bytes:
         return subprocess.run(["redis-cli", "-s", self.url[7:], *words], capture_output=True, check=True).stdout
+
+    def stall(self) -> None:
+        """It accepts connections and answers nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process is not None:

@@ -159,7 +159,7 @@ while True:
 
 def test_kill_9_at_any_moment_loses_no_committed_output_and_leaves_no_litter(tmp_path: Path) -> None:
     committed: dict[str, str] = {}
-    for round_ in range(8):
+    for round_ in range(6):
         writer = python(FOREVER, str(tmp_path))
         assert writer.stdout is not None
         lines = [writer.stdout.readline() for _ in range(3 + round_)]

@@ -231,10 +231,10 @@ async def test_a_redis_that_stops_answering_is_waited_for_once(
 ) -> None:
     monkeypatch.setattr("holdfast.host.redis_store._PAUSE", 600.0)
     store = RedisStore(own_redis.url, timeout=0.3)
-    own_redis.command("client", "pause", "60000")
+    own_redis.stall()
     with anyio.fail_after(30):
         await lost(store, "the output cache failed: Redis")
-    own_redis.command("client", "unpause")
+    own_redis.resume()
     content, _ = await OutputCache(store).fit(TextResult(BIG))
     assert "Redis can't be reached" in str(content), "asked again at once"
 

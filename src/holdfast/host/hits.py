@@ -89,7 +89,8 @@ class FirstHits:
         return self._bound is None or path < self._bound
 
     def takes_more(self, file: OpenFile) -> bool:
-        return not self._by_file and file.count < self._room
+        """One match more than there is room for, so that the context after the last one is there."""
+        return not self._by_file and file.count <= self._room
 
     def add(self, file: OpenFile) -> None:
         self.files += 1
@@ -235,23 +236,30 @@ class HitReader:
         if b"inary file matches (found " in lines and (notice := _NOTICE_IN_BODY.search(lines)):
             self.binary_files += bool(self._file.path)
             lines = lines[: notice.start()] + lines[notice.end() :]
-        if self._file.kept and self._into.takes_more(self._file):
-            self._keep_lines(self._file, lines)
-        elif self._context:
-            self._file.count += len(_MATCHING.findall(lines))
-        else:
-            self._file.count += lines.count(b"\n")
+        rest = self._keep_lines(self._file, lines)
+        self._file.count += self._count(rest)
 
-    def _keep_lines(self, file: OpenFile, lines: bytes) -> None:
-        for raw in lines.split(b"\n"):
-            numbered = self._numbered.match(raw)
-            if numbered is None:
-                continue
-            if self._is_wanted(file, int(numbered.group(1))):
-                text = raw[numbered.end() :].removesuffix(b"\r")
-                low = _first_shown(numbered, len(text))
-                file.lines.append(_line(numbered, text[low : low + MAX_LINE_BYTES], low, len(text)))
-            file.count += numbered.group(2) is not None
+    def _keep_lines(self, file: OpenFile, lines: bytes) -> bytes:
+        """Take lines one by one while they are wanted; what is left only has to be counted."""
+        at = 0
+        while at < len(lines) and file.kept and self._into.takes_more(file):
+            end = lines.index(b"\n", at)
+            self._keep_line(file, lines[at:end])
+            at = end + 1
+        return lines[at:]
+
+    def _keep_line(self, file: OpenFile, raw: bytes) -> None:
+        numbered = self._numbered.match(raw)
+        if numbered is None:
+            return  # the -- between groups
+        if self._is_wanted(file, int(numbered.group(1))):
+            text = raw[numbered.end() :].removesuffix(b"\r")
+            low = _first_shown(numbered, len(text))
+            file.lines.append(_line(numbered, text[low : low + MAX_LINE_BYTES], low, len(text)))
+        file.count += numbered.group(2) is not None
+
+    def _count(self, lines: bytes) -> int:
+        return len(_MATCHING.findall(lines)) if self._context else lines.count(b"\n")
 
     def _is_wanted(self, file: OpenFile, number: int) -> bool:
         if self._chosen is not None:

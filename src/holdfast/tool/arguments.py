@@ -16,7 +16,6 @@ from holdfast.tool.shape import is_open, property_names
 
 Path = tuple[int | str, ...]
 
-_NOT_A_NUMBER = (b"NaN", b"Infinity")
 _FAULTS_TOLD = 20
 _WORDS = {
     "must be a string": ("string_type",),
@@ -65,23 +64,24 @@ class Arguments:
             return self._validate(to_json(data), strict=False, extra=self._extra)
         except ValidationError as fault:
             errors = fault.errors(include_url=False, include_context=False)
-            raise self._refusal(_gathered([_fault(error, data) for error in errors]), given) from None
+            faults = _gathered([_Fault(_path(error, data), error["type"], _problem(error)) for error in errors])
+            raise self._refusal(faults, given, data) from None
 
-    def _refusal(self, faults: Sequence[_Fault], given: dict[str, Any]) -> InvalidArgument:
-        told = [self._tell(fault, given) for fault in faults[:_FAULTS_TOLD]]
+    def _refusal(self, faults: Sequence[_Fault], *seen: dict[str, Any]) -> InvalidArgument:
+        told = [self._tell(fault, *seen) for fault in faults[:_FAULTS_TOLD]]
         more = [f"and {len(faults) - _FAULTS_TOLD} more"] if len(faults) > _FAULTS_TOLD else []
         lead = f"{len(faults)} problems: " if len(faults) > 1 else ""
         listed = [{"argument": _place(f.path), "problem": f.problem} for f in faults[:_FAULTS_TOLD]]
         return InvalidArgument(lead + "; ".join(told + more), details={"errors": listed})
 
-    def _tell(self, fault: _Fault, given: dict[str, Any]) -> str:
+    def _tell(self, fault: _Fault, *seen: dict[str, Any]) -> str:
         if not fault.path:
             return fault.problem
         place = f"`{_place(fault.path)}`"
         if fault.kind in _UNKNOWN:
             return f"{place}: no such argument{self._near(fault.path)}"
         if fault.kind != "missing" and fault.problem.startswith("must be"):
-            return f"{place}: {fault.problem}, not {_shown(_at(given, fault.path))}"
+            return f"{place}: {fault.problem}, not {_shown(_at(fault.path, *seen))}"
         return f"{place}: {fault.problem}"
 
     def _near(self, path: Path) -> str:
@@ -101,7 +101,7 @@ def _json_text(raw: str | bytes | Mapping[str, Any] | None) -> bytes:
         text = _dumped(raw or {})
     if not text or text.isspace() or text == b"null":
         return b"{}"  # some models send nothing at all where there are no arguments
-    if any(word in text for word in _NOT_A_NUMBER):
+    if b"NaN" in text or b"Infinity" in text:
         _refuse_not_a_number(text)
     return text
 
@@ -140,10 +140,6 @@ def _object(text: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidArgument(f"the arguments must be a JSON object, not {_shown(data)}")
     return cast("dict[str, Any]", data)
-
-
-def _fault(error: ErrorDetails, data: Any) -> _Fault:
-    return _Fault(_path(error, data), error["type"], _problem(error))
 
 
 def _path(error: ErrorDetails, data: Any) -> Path:
@@ -186,13 +182,14 @@ def _gathered(faults: Sequence[_Fault]) -> list[_Fault]:
     return list(by_path.values())
 
 
-def _at(data: Any, path: Path) -> Any:
-    """What stands there in the text as it came; a part of a JSON string is shown as the whole string."""
+def _at(path: Path, given: Any, read: Any) -> Any:
+    """What stands there in the arguments as they came; inside of JSON text, as it was read."""
+    here = given
     for step in path:
-        if not _has(data, step):
-            break
-        data = data[step]
-    return data
+        if not _has(here, step):
+            return _at(path, read, read)
+        here = here[step]
+    return here
 
 
 def _place(path: Path) -> str:

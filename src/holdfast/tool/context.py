@@ -59,6 +59,7 @@ class ToolContext:
         "_resolver",
         "_stop",
         "deps",
+        "given",
         "lifetime",
         "logger",
         "overrides",
@@ -76,7 +77,8 @@ class ToolContext:
         lifetime: Lifetime | None = None,
     ) -> None:
         self.overrides: Mapping[str, Factory] = _callables(overrides) if overrides else {}
-        self.deps: dict[str, Any] = dict(deps) if deps else {}
+        self.given: Mapping[str, Any] = dict(deps) if deps else {}
+        self.deps: dict[str, Any] = dict(self.given)
         self.logger = logger or LOGGER
         self.progress = progress
         self.lifetime = lifetime  # where dependencies of scope "session" live; without one they live for the call
@@ -90,6 +92,7 @@ class ToolContext:
         """The context of one call: it can be cancelled, and resolves dependencies, by itself."""
         mine = ToolContext.__new__(ToolContext)
         mine.overrides = self.overrides
+        mine.given = self.deps
         mine.deps = self.deps.copy()
         mine.logger = self.logger
         mine.progress = progress or self.progress

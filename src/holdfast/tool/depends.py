@@ -6,6 +6,7 @@ for in this order: the context's `deps`, `overrides` by id, what the tool was bo
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import (
@@ -149,14 +150,29 @@ def _keys(key: DependencyKey[Any]) -> list[DependencyKey[Any]]:
     return [need for _, need in needs_of(key.create) if need is not None]
 
 
+class _Turn:
+    """Somebody makes a value; others who want it wait. Lighter than a lock, and it can't wait for itself."""
+
+    __slots__ = ("over", "owner")
+
+    def __init__(self) -> None:
+        self.owner = asyncio.current_task()
+        self.over = asyncio.Event()
+
+    async def wait_for(self, key: DependencyKey[Any]) -> None:
+        if self.owner is asyncio.current_task():
+            raise RuntimeError(f"dependency `{key.id}` needs itself, through an override")
+        await self.over.wait()
+
+
 class Lifetime:
     """Values that live together and are closed together, newest first."""
 
-    __slots__ = ("_locks", "_stack", "_values", "closed")
+    __slots__ = ("_making", "_stack", "_values", "closed")
 
     def __init__(self) -> None:
         self._values: dict[DependencyKey[Any], Any] = {}
-        self._locks: dict[DependencyKey[Any], anyio.Lock] = {}
+        self._making: dict[DependencyKey[Any], _Turn] = {}
         self._stack: AsyncExitStack | None = None
         self.closed = False
 
@@ -165,11 +181,17 @@ class Lifetime:
         if key in self._values:
             return self._values[key]
         if self.closed:
-            raise RuntimeError(f"dependency `{key.id}` is asked for after the call or session has ended")
-        async with self._locks.setdefault(key, anyio.Lock(fast_acquire=True)):
-            if key not in self._values:
-                self._values[key] = await make()
-        return self._values[key]
+            raise RuntimeError(f"dependency `{key.id}` was asked for after its session had ended")
+        if key in self._making:
+            await self._making[key].wait_for(key)
+            return await self.get(key, make)
+        turn = self._making[key] = _Turn()
+        try:
+            value = self._values[key] = await make()
+        finally:
+            del self._making[key]
+            turn.over.set()
+        return value
 
     async def enter(self, manager: Any) -> Any:
         if self._stack is None:
@@ -192,25 +214,33 @@ class Lifetime:
 class Resolver:
     """Gives the dependencies of one call; closes what lived for that call only."""
 
-    __slots__ = ("_bound", "_call", "_ctx", "_given", "_session")
+    __slots__ = ("_bound", "_call", "_ctx", "_ended")
 
     def __init__(self, ctx: ToolContext, bound: Mapping[str, Factory]) -> None:
         self._ctx = ctx
         self._bound = bound
-        self._given = ctx.deps.copy()
-        self._call = Lifetime()
-        self._session = ctx.lifetime if ctx.lifetime is not None else self._call
+        self._call: Lifetime | None = None
+        self._ended = False
 
     async def fill(self, needs: Mapping[str, DependencyKey[Any]]) -> dict[str, Any]:
         return {name: await self.value(key) for name, key in needs.items()}
 
     async def value(self, key: DependencyKey[Any]) -> Any:
-        if key.id in self._given:
-            return self._given[key.id]
-        lifetime = self._session if key.scope == "session" else self._call
+        if key.id in self._ctx.given:
+            return self._ctx.given[key.id]
+        lifetime = self._lifetime(key)
         value = await lifetime.get(key, lambda: self._make(key, lifetime))
         self._ctx.deps[key.id] = value
         return value
+
+    def _lifetime(self, key: DependencyKey[Any]) -> Lifetime:
+        if self._ended:
+            raise RuntimeError(f"dependency `{key.id}` was asked for after the call had ended")
+        if key.scope == "session" and self._ctx.lifetime is not None:
+            return self._ctx.lifetime
+        if self._call is None:
+            self._call = Lifetime()
+        return self._call
 
     async def _make(self, key: DependencyKey[Any], lifetime: Lifetime) -> Any:
         factory = self._factory(key)
@@ -228,7 +258,9 @@ class Resolver:
         return key.create
 
     async def close(self, error: BaseException | None = None) -> None:
-        await self._call.close(error)
+        self._ended = True
+        if self._call is not None:
+            await self._call.close(error)
 
 
 def _given(made: Any) -> Any:

@@ -51,7 +51,7 @@ class _Writer:
         node = cast("dict[str, Any]", node)
         if isinstance(node.get("$ref"), str):
             return self._reference(node, trail)
-        return {key: self._value(key, value, trail) for key, value in self._draft07(node).items()}
+        return {key: self._value(key, value, trail) for key, value in _ordered(self._draft07(node))}
 
     def _value(self, key: str, value: Any, trail: tuple[str, ...]) -> Any:
         if key in VERBATIM:
@@ -85,6 +85,12 @@ class _Writer:
         if isinstance(out.get("anyOf"), list):
             out = _with_null(out, shown=not absent_is_null)
         return out
+
+
+def _ordered(node: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What it is and means first, then its members, then what is ruled out."""
+    last = {"properties": 1, "required": 2, "additionalProperties": 3}
+    return sorted(node.items(), key=lambda pair: {"type": -2, "description": -1}.get(pair[0], last.get(pair[0], 0)))
 
 
 def _with_null(node: dict[str, Any], *, shown: bool) -> dict[str, Any]:

@@ -172,9 +172,15 @@ def _problem(error: ErrorDetails) -> str:
 
 
 def _gathered(faults: Sequence[_Fault]) -> list[_Fault]:
-    """One fault a place: the branches of a union that all failed become one sentence with `or`."""
+    """One fault a place: the branches of a union that all failed become one sentence with `or`.
+
+    Where one branch got further, the others, which wanted a value of another kind, have nothing to say.
+    """
     by_path: dict[Path, _Fault] = {}
+    entered = {fault.path[:length] for fault in faults for length in range(len(fault.path))}
     for fault in faults:
+        if fault.kind in _WORDS_OF and fault.path in entered:
+            continue
         first = by_path.setdefault(fault.path, fault)
         if fault.problem not in first.problem:
             either = f"{first.problem} or {fault.problem.removeprefix('must be ')}"

@@ -22,17 +22,14 @@ from holdfast.tool.context import Factory, ToolContext
 from holdfast.tool.depends import DependencyKey, Resolver
 from holdfast.tool.docstring import parse_docstring
 from holdfast.tool.render import NotJson, render
-from holdfast.tool.schema import input_schema
 from holdfast.tool.signature import (
     Signature,
     ToolDefinitionError,
-    closed,
-    input_faults,
-    model_of,
+    definition_faults,
     name_faults,
     output_of,
-    parameters_faults,
     read_execute,
+    read_input,
     read_tool,
 )
 
@@ -184,12 +181,10 @@ def define_tool(
     """A tool from data and a function, sync or async: `execute(input)` or `execute(input, ctx)`, with `Depends`
     parameters after these if it needs any."""
     found = read_execute(execute)
-    faults = name_faults(name, description) + input_faults(input) + found.faults
-    if faults:
-        raise ToolDefinitionError(name, faults)
+    read_input(found, input)
     traits = Traits(output_schema=output_schema, **declared)
     body = partial(_invoke, execute, False, found.context, _is_async(execute))
-    return _made(ToolDefinition(name, description, parameters or {}), closed(input), traits, found, body)
+    return _made(ToolDefinition(name, description, parameters or {}), traits, found, body)
 
 
 @overload
@@ -218,31 +213,28 @@ def tool(
     def make(function: Callable[..., Any]) -> Tool:
         words = parse_docstring(inspect.getdoc(function) or "")
         known = name or str(getattr(function, "__name__", ""))
-        found = read_tool(function, words)
-        shape, shape_faults = output_of(function) if output_schema is True else (output_schema or None, [])
-        definition = ToolDefinition(known, description or words.summary, parameters or {})
-        faults = name_faults(known, definition.description) + found.faults + shape_faults
-        if faults:
-            raise ToolDefinitionError(known or repr(function), faults)
+        found = read_tool(function, known, words)
+        shape, faults = output_of(function) if output_schema is True else (output_schema or None, [])
+        found.faults += faults
         body = partial(_invoke, function, True, found.context, _is_async(function))
-        return _made(definition, model_of(known, found), Traits(output_schema=shape, **declared), found, body)
+        definition = ToolDefinition(known, description or words.summary, parameters or {})
+        return _made(definition, Traits(output_schema=shape, **declared), found, body)
 
     return make if function is None else make(function)
 
 
 def _made(
     definition: ToolDefinition,
-    model: type[BaseModel],
     traits: Traits,
     found: Signature,
     body: Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]],
 ) -> Tool:
-    schema = input_schema(model)
-    faults = parameters_faults(definition.parameters, schema)
-    if traits.subject is not None and traits.subject not in model.model_fields:
-        faults.append(f"subject `{traits.subject}` is not one of its arguments")
-    if faults:
-        raise ToolDefinitionError(definition.name, faults)
+    faults = name_faults(definition.name, definition.description) + found.faults
+    if found.modelled is not None:
+        faults += definition_faults(found.modelled, definition.parameters, traits.subject)
+    if faults or found.modelled is None:
+        raise ToolDefinitionError(definition.name or "?", faults)
+    model, schema = found.modelled.model, found.modelled.schema
     definition = replace(definition, parameters=definition.parameters or schema)
     return Tool(definition, traits, Arguments(model, schema), found.needs, body)
 

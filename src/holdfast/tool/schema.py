@@ -48,10 +48,10 @@ class _Writer:
             return [self._node(item, trail) for item in cast("list[Any]", node)]
         if not isinstance(node, dict):
             return node
-        node = cast("dict[str, Any]", node)
+        node = self._draft07(cast("dict[str, Any]", node))
         if isinstance(node.get("$ref"), str):
             return self._reference(node, trail)
-        return {key: self._value(key, value, trail) for key, value in _ordered(self._draft07(node))}
+        return {key: self._value(key, value, trail) for key, value in _ordered(node)}
 
     def _value(self, key: str, value: Any, trail: tuple[str, ...]) -> Any:
         if key in VERBATIM:
@@ -62,7 +62,7 @@ class _Writer:
 
     def _reference(self, node: dict[str, Any], trail: tuple[str, ...]) -> Any:
         name = name_of(node)
-        beside = self._draft07({key: value for key, value in node.items() if key != "$ref"})
+        beside = {key: value for key, value in node.items() if key != "$ref"}
         if name in trail:
             self._kept.setdefault(name, {})
             return {"$ref": _REFERENCE + name, **beside}

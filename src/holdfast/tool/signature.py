@@ -7,10 +7,11 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import new_class
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
@@ -21,6 +22,8 @@ from holdfast.tool.docstring import Docstring
 from holdfast.tool.hints import Hints, hints_of
 from holdfast.tool.schema import input_schema, output_schema
 
+T = TypeVar("T")
+ArgumentField: TypeAlias = tuple[Any, FieldInfo]
 # What every provider takes as a tool's name, and as an argument's.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -37,11 +40,19 @@ class ToolDefinitionError(TypeError):
         super().__init__(f"`{name}` can't be a tool: " + "; ".join(faults))
 
 
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """The arguments of a tool as a model, and its schema."""
+
+    model: type[BaseModel]
+    schema: dict[str, Any]
+
+
 @dataclass(slots=True)
 class Signature:
     """What was read of a function so far."""
 
-    fields: dict[str, tuple[Any, FieldInfo]] = field(default_factory=dict[str, tuple[Any, FieldInfo]])
+    modelled: Modelled | None = None
     needs: dict[str, DependencyKey[Any]] = field(default_factory=dict[str, DependencyKey[Any]])
     context: str | None = None
     faults: list[str] = field(default_factory=list[str])
@@ -59,12 +70,18 @@ class Signature:
         return True
 
 
-def read_tool(function: Callable[..., Any], words: Docstring) -> Signature:
+def read_tool(function: Callable[..., Any], name: str, words: Docstring) -> Signature:
     """The signature of a function whose parameters are the tool's arguments."""
     found, hints = Signature(faults=_kind_faults(function)), hints_of(function)
     parameters = inspect.signature(function).parameters
-    for parameter in parameters.values():
-        _read_parameter(found, parameter, hints, words)
+    fields = {
+        name: one
+        for name, parameter in parameters.items()
+        if (one := _read_parameter(found, parameter, hints, words)) is not None
+    }
+    found.modelled, fault = _attempt(partial(_modelled, name, fields))
+    if fault:
+        found.faults += _type_faults(fields)
     found.faults += [
         f"the docstring describes `{entry}`, which is not a parameter"
         for entry in words.arguments
@@ -80,7 +97,9 @@ def _kind_faults(function: Callable[..., Any]) -> list[str]:
     return []
 
 
-def _read_parameter(found: Signature, parameter: inspect.Parameter, hints: Hints, words: Docstring) -> None:
+def _read_parameter(
+    found: Signature, parameter: inspect.Parameter, hints: Hints, words: Docstring
+) -> ArgumentField | None:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
@@ -92,18 +111,20 @@ def _read_parameter(found: Signature, parameter: inspect.Parameter, hints: Hints
     elif name not in hints.types:
         found.faults.append(f"`{name}` has no type annotation")
     elif not found.injects(parameter, hints.types[name]):
-        _read_argument(found, parameter, hints.types[name], words.arguments.get(name))
+        return _read_argument(found, parameter, hints.types[name], words.arguments.get(name))
+    return None
 
 
-def _read_argument(found: Signature, parameter: inspect.Parameter, annotation: Any, said: str | None) -> None:
+def _read_argument(
+    found: Signature, parameter: inspect.Parameter, annotation: Any, said: str | None
+) -> ArgumentField | None:
     info = _field(parameter.default)
     if said and not info.description and not _describes(annotation):
-        info.description = said
-    fault = _argument_fault(parameter.name, annotation, info)
-    if fault:
+        annotation = Annotated[annotation, Field(description=said)]
+    if fault := _name_fault(parameter.name, annotation, info):
         found.faults.append(f"`{parameter.name}`: {fault}")
-    else:
-        found.fields[parameter.name] = (annotation, info)
+        return None
+    return annotation, info
 
 
 def _field(default: Any) -> FieldInfo:
@@ -121,25 +142,33 @@ def _infos(annotation: Any) -> list[FieldInfo]:
     return [extra for extra in extras if isinstance(extra, FieldInfo)]
 
 
-def _argument_fault(name: str, annotation: Any, info: FieldInfo) -> str | None:
+def _name_fault(name: str, annotation: Any, info: FieldInfo) -> str | None:
     shown = next((one.alias for one in (info, *_infos(annotation)) if one.alias), name)
     if name.startswith("_") or name == "model_config":
         return 'this name can\'t be used; give another, or an alias: Annotated[..., Field(alias="...")]'
     if not _ARGUMENT.match(shown):
         return "providers take only letters, digits, `_`, `.` and `-` in a name, at most 64"
-    try:
-        with warnings.catch_warnings():  # an alias is the field's, and has no meaning for its type alone
-            warnings.filterwarnings("ignore", message="The 'alias' attribute")
-            TypeAdapter(annotation).json_schema()
-    except _NO_SCHEMA as fault:
-        return f"its type has no JSON Schema ({str(fault).splitlines()[0]})"
     return None
 
 
-def model_of(name: str, found: Signature) -> type[BaseModel]:
+def _modelled(name: str, fields: dict[str, ArgumentField]) -> Modelled:
     with warnings.catch_warnings():  # an argument may be called `json` or `copy`: the model's methods aren't used
         warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
-        return create_model(name, __config__=_CLOSED, **cast("dict[str, Any]", found.fields))
+        model = create_model(name, __config__=_CLOSED, **cast("dict[str, Any]", fields))
+        return Modelled(model, input_schema(model))
+
+
+def _type_faults(fields: dict[str, ArgumentField]) -> list[str]:
+    each = [(name, _attempt(partial(_modelled, name, {name: one}))[1]) for name, one in fields.items()]
+    return [f"`{name}`: its type has {fault}" for name, fault in each if fault]
+
+
+def _attempt(make: Callable[[], T]) -> tuple[T | None, str]:
+    """What it makes, or why there is no JSON Schema of it."""
+    try:
+        return make(), ""
+    except _NO_SCHEMA as fault:
+        return None, f"no JSON Schema ({str(fault).splitlines()[0]})"
 
 
 def read_execute(execute: Callable[..., Any]) -> Signature:
@@ -168,32 +197,35 @@ def name_faults(name: str, description: str) -> list[str]:
     return faults
 
 
-def input_faults(model: Any) -> list[str]:
+def read_input(found: Signature, model: Any) -> None:
+    """The arguments from a model, with unknown ones refused unless it says itself what to do with them."""
     if not (inspect.isclass(model) and issubclass(model, BaseModel)) or issubclass(model, RootModel):
-        return ["input must be a pydantic model with fields"]
-    try:
-        input_schema(model)
-    except _NO_SCHEMA as fault:
-        return [f"its input has no JSON Schema ({str(fault).splitlines()[0]})"]
-    return []
+        found.faults.append("input must be a pydantic model with fields")
+        return
+    found.modelled, fault = _attempt(lambda: Modelled(it := _closed(model), input_schema(it)))
+    if fault:
+        found.faults.append(f"its input has {fault}")
 
 
-def closed(model: type[BaseModel]) -> type[BaseModel]:
-    """The model with unknown arguments refused, unless it says itself what to do with them."""
+def _closed(model: type[BaseModel]) -> type[BaseModel]:
     if "extra" in model.model_config:
         return model
     words = {"__module__": model.__module__, "__doc__": model.__doc__}
     return new_class(model.__name__, (model,), {"extra": "forbid"}, lambda namespace: namespace.update(words))
 
 
-def parameters_faults(given: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    """A definition given by hand must be of the same arguments."""
-    if not given:
-        return []
-    there, here = set(given.get("properties", {})), set(schema["properties"])
-    faults = [f"parameters= has `{name}`, which is not an argument" for name in sorted(there - here)]
-    faults += [f"argument `{name}` is missing in parameters=" for name in sorted(here - there)]
-    return faults if given.get("type") == "object" else [*faults, 'parameters= must be of "type": "object"']
+def definition_faults(read: Modelled, given: dict[str, Any], subject: str | None) -> list[str]:
+    """The subject, and a definition given by hand, must be of the same arguments."""
+    faults: list[str] = []
+    if subject is not None and subject not in read.model.model_fields:
+        faults.append(f"subject `{subject}` is not one of its arguments")
+    if given:
+        there, here = set(given.get("properties", {})), set(read.schema["properties"])
+        faults += [f"parameters= has `{name}`, which is not an argument" for name in sorted(there - here)]
+        faults += [f"argument `{name}` is missing in parameters=" for name in sorted(here - there)]
+    if given and given.get("type") != "object":
+        faults.append('parameters= must be of "type": "object"')
+    return faults
 
 
 def output_of(function: Callable[..., Any]) -> tuple[dict[str, Any] | None, list[str]]:
@@ -201,10 +233,9 @@ def output_of(function: Callable[..., Any]) -> tuple[dict[str, Any] | None, list
     hints = hints_of(function)
     if "return" not in hints.types:
         return None, [f"output_schema needs a return annotation{_because(hints.faults.get('return'))}"]
-    try:
-        schema = output_schema(hints.types["return"])
-    except _NO_SCHEMA as fault:
-        return None, [f"its return type has no JSON Schema ({str(fault).splitlines()[0]})"]
+    schema, fault = _attempt(lambda: output_schema(hints.types["return"]))
+    if schema is None:
+        return None, [f"its return type has {fault}"]
     if schema.get("type") != "object":
         return None, ["output_schema needs a return type that is a JSON object: a model, dataclass or TypedDict"]
     return schema, []

@@ -165,7 +165,7 @@ async def test_what_is_clearly_meant_is_taken(sent: dict[str, Any], meant: dict[
         ({"todos": [7]}, "`todos[0]`: must be an object, not 7"),
         ({"pick": 3}, "`pick`: must be 1, 2 or 'three', not 3"),
         ({"todos": [{"content": "a", "status": "x"}]}, "`todos[0].status`: must be 'pending' or 'done', not \"x\""),
-        ({"place": {"x": 1, "z": 2}}, "`place.z`: no such argument, did you mean `x`?"),
+        ({"place": {"x": 1, "z": 2}}, "`place.z`: no such argument; there are `x`, `y`"),
         ({"words": {"mnay": 2}}, "`words.mnay`: no such argument, did you mean `many`?"),
     ],
     ids=str,

@@ -73,17 +73,17 @@ class _Writer:
         return {**target, **beside}
 
     def _draft07(self, node: dict[str, Any]) -> dict[str, Any]:
+        absent_is_null = self._absent_null and node.get("default", ...) is None
+        if isinstance(node.get("anyOf"), list):
+            node = _with_null(node, shown=not absent_is_null)
         out = {key: value for key, value in node.items() if key not in _NOISE}
+        if absent_is_null:
+            del out["default"]
         if "prefixItems" in out:
             out["additionalItems"] = out.pop("items", True)
             out["items"] = out.pop("prefixItems")
         if self._closed and "properties" in out:
             out.setdefault("additionalProperties", False)
-        absent_is_null = self._absent_null and out.get("default", ...) is None
-        if absent_is_null:
-            del out["default"]
-        if isinstance(out.get("anyOf"), list):
-            out = _with_null(out, shown=not absent_is_null)
         return out
 
 

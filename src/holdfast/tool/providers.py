@@ -195,7 +195,7 @@ def _gemini(node: Schema) -> dict[str, Any]:
         said = f"{node.get('description', '')} {_AS_TEXT.format('object')}".strip()
         return {"type": "string", "description": said}
     kinds = [kind for kind in _type_list(node) if kind != "null"]
-    if len(kinds) > 1:
+    if len(kinds) > 1 and "enum" not in node:
         beside = {key: value for key, value in node.items() if key != "type"}
         return _gemini({**beside, "anyOf": [{"type": kind} for kind in _type_list(node)]})
     out = {key: value for key, value in node.items() if key in _GEMINI_TAKES}

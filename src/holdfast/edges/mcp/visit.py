@@ -135,8 +135,9 @@ class Visit:
             self._beat = self._loop.call_later(SILENCE, self._still_running)
         try:
             yield
-            if self._sender is not None or self._outbox:
-                await self._send_all()
+            if self._sender is not None:
+                await asyncio.wait([self._sender])  # it may be in the middle of a note, which would be lost
+            await self._send_all()
         finally:
             self._close()
             NOW.reset(token)

@@ -60,6 +60,7 @@ class LispFile(TypedDict):
     subject="path",
     output="bounded",
     idempotent=True,
+    face="content",
     output_schema=output_schema(LispFile),
 )
 def lisp_read_file(

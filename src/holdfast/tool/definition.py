@@ -66,6 +66,7 @@ class Traits:
     idempotent: bool = False
     open_world: bool = False
     ends: bool = False  # a successful call completes the session's task
+    face: str | None = None  # of a JSON answer: the field that a person at a terminal reads
     output_schema: dict[str, Any] | None = None
 
 
@@ -80,6 +81,7 @@ class Declared(TypedDict, total=False):
     idempotent: bool
     open_world: bool
     ends: bool
+    face: str | None
 
 
 @dataclass(frozen=True, eq=False)

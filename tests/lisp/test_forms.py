@@ -43,6 +43,7 @@ def form(text: str, dialect: Dialect = COMMON_LISP) -> Form:
         ('(defvar *x* "a value")', '(defvar *x* "a value")', "*x*"),
         ('(defparameter *x* (list 1 2) "Doc.")', '(defparameter *x* (list 1 2) "Doc.")', "*x*"),
         (f'(defparameter *x* (list {"1 " * 30}) "Doc.")', '(defparameter *x* ... "Doc.")', "*x*"),
+        ("(defconstant +x+ #.(floor (ash 1 (1- (long-name n-x n-y)))))", "(defconstant +x+ ...)", "+x+"),
         ("(defconstant +x+ #xFF)", "(defconstant +x+ #xFF)", "+x+"),
         ("(deftype index () '(integer 0))", "(deftype index () ...)", "index"),
         ("(defpackage #:my-pkg (:use :cl))", "(defpackage #:my-pkg ...)", "my-pkg"),
@@ -117,6 +118,11 @@ def test_a_long_lambda_list_is_clipped_and_still_closed() -> None:
     assert line.startswith("(defun f (argument argument")
     assert line.endswith(" ...) ...)")
     assert len(line) < 260
+
+
+def test_what_is_clipped_has_its_brackets_closed() -> None:
+    line = form(f"(defun f (&key ((:first a) (list {'x ' * 120})) b) 1)").line
+    assert line.endswith("x ...))) ...)")
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,12 @@ def test_what_matches_in_a_wrapper_outside_its_definitions_expands_the_wrapper()
     assert view.content.split("\n")[4:8] == [f"{n:6d}\t{SOURCE.splitlines()[n - 1]}" for n in range(15, 19)]
 
 
+def test_a_licence_at_the_head_of_a_file_is_left_out_even_without_an_empty_line() -> None:
+    form = "(defun f (x)\n  (g x x x x x x x))\n"
+    assert collapse(";; 1\n;; 2\n" + form).content.startswith("     1\t;; 1\n     2\t;; 2\n     3\t(defun")
+    assert collapse(";; licence\n" * 4 + form).content == "     5\t(defun f (x) ...)"
+
+
 def test_in_package_is_whole_and_not_counted() -> None:
     view = collapse("(in-package\n  :demo)\n(defun f (x) (g x))\n", wanted=having("demo"))
     assert view.content == "     1\t(in-package\n     2\t  :demo)\n     3\t(defun f (x) ...)"

@@ -57,6 +57,11 @@ class _Source:
     def line(self, unit: Unit, width: int = SIGNATURE_WIDTH) -> str:
         return one_line(self.text, unit.start, unit.end, width, self.dialect)
 
+    def short(self, unit: Unit, width: int) -> str | None:
+        """The unit on one line, if it fits."""
+        line = _flat(self.text, unit.start, unit.end, width, self.dialect)
+        return line if len(line) <= width else None
+
     def before(self, unit: Unit) -> str:
         """The quotes and conditions of a unit, ready to stand before its object."""
         raw = self.text[unit.start : unit.datum]
@@ -138,10 +143,9 @@ def _form(source: _Source, unit: Unit, nesting: int) -> Form:
     if nesting and (bare in dialect.wrappers or bare.startswith("with-")):
         inside = tuple(_definitions(source, unit, nesting - 1))
         return Form(unit, "wrapper", _elided(source, unit, head, name), inside=inside)
-    if unit.end - unit.start <= 2 * REMARK_WIDTH and (bare in dialect.remarks or not _is_symbol(head)):
-        whole = source.line(unit, REMARK_WIDTH + 1)
-        if len(whole) <= REMARK_WIDTH:
-            return Form(unit, "other", whole)
+    is_remark = bare in dialect.remarks or not _is_symbol(head)
+    if is_remark and (whole := source.short(unit, REMARK_WIDTH)):
+        return Form(unit, "other", whole)
     return Form(unit, "other", _elided(source, unit, head, name))
 
 
@@ -177,8 +181,7 @@ def _variable(source: _Source, parts: _Parts) -> list[str]:
     value, words = parts.get(2), parts.get(3)
     if value is None:
         return []
-    line = source.line(value, VALUE_WIDTH + 1)
-    shown = [line if len(line) <= VALUE_WIDTH else "..."]
+    shown = [source.short(value, VALUE_WIDTH) or "..."]
     if words and source.is_string(words):
         return [*shown, _first_line(source, words), *_dots(parts, 4)]
     return shown + _dots(parts, 3)
@@ -218,7 +221,7 @@ def _function(source: _Source, known: bool, parts: _Parts) -> list[str]:
 
 
 def _is_short_clause(source: _Source, part: Unit, after: int | None) -> bool:
-    return after is not None and len(source.line(part, CLAUSE_WIDTH + 1)) <= CLAUSE_WIDTH
+    return after is not None and source.short(part, CLAUSE_WIDTH) is not None
 
 
 def _worded(source: _Source, parts: _Parts, at: int) -> list[str]:
@@ -259,15 +262,31 @@ def _name(source: _Source, unit: Unit) -> str:
 
 def one_line(text: str, start: int, end: int, width: int, dialect: Dialect = COMMON_LISP) -> str:
     """Source on one line: comments dropped, space joined, strings and characters kept, clipped to width."""
-    piece = text[start : min(end, start + 8 * width)]
-    line = piece
-    if UNTIDY.search(piece):
-        line = dialect.grammar.lines.sub(_on_one_line, piece).replace("\n", " ").strip()
-    if len(line) <= width and start + len(piece) == end:
+    line = _flat(text, start, end, width, dialect)
+    if len(line) <= width:
         return line
-    closing = dialect.closes[0] if line[:1] in dialect.opens else ""
-    kept = line[:width]
-    return (kept.rpartition(" ")[0] or kept) + f" ...{closing}"
+    kept = line[:width].rpartition(" ")[0] or line[:width]
+    return f"{kept.rstrip()} ...{_closing(kept, dialect)}"
+
+
+def _flat(text: str, start: int, end: int, width: int, dialect: Dialect) -> str:
+    """Source on one line, as much of it as it takes to see whether it fits into width."""
+    piece = text[start : min(end, start + 8 * width)]
+    line = (
+        dialect.grammar.lines.sub(_on_one_line, piece).replace("\n", " ").strip() if UNTIDY.search(piece) else piece
+    )
+    return line if start + len(piece) == end else line.ljust(width) + "."
+
+
+def _closing(kept: str, dialect: Dialect) -> str:
+    """The brackets that a piece of source leaves open."""
+    needed: list[str] = []
+    for bracket in kept:
+        if bracket in dialect.opens:
+            needed.append(dialect.closes[dialect.opens.index(bracket)])
+        elif needed and bracket in dialect.closes:
+            needed.pop()
+    return "".join(reversed(needed))
 
 
 def _on_one_line(found: re.Match[str]) -> str:

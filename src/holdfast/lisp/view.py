@@ -12,6 +12,7 @@ from holdfast.lisp.scanner import Unit, scan
 
 MAX_CHARACTERS = 262_144  # of one view, however long its lines are
 MAX_COMMENT_LINES = 12  # right before a form; what is longer is a chapter, not a remark
+MAX_HEADER_LINES = 3  # the same at the head of a file; what is longer is a licence
 COMMENT_WIDTH = 200
 MAX_PROBLEMS = 50
 MAX_UNSEEN = 20
@@ -175,7 +176,8 @@ class _Collapsing:
         floor = 1 if end else 0  # what follows the form before on its own line is that form's
         while len(gap) > floor and gap[-1].lstrip(" \t").startswith(";"):
             kept.append(gap.pop().rstrip()[:COMMENT_WIDTH])
-        return kept[::-1] if len(kept) <= MAX_COMMENT_LINES else []
+        is_header = not gap and not end
+        return kept[::-1] if len(kept) <= (MAX_HEADER_LINES if is_header else MAX_COMMENT_LINES) else []
 
     def _note_unseen(self, line: int, forms: list[Form]) -> None:
         self.unseen += [Unseen(line, form.name) for form in forms[: MAX_UNSEEN - len(self.unseen)]]

@@ -55,10 +55,10 @@ class Program:
     """What one program may be given.
 
     `options` is a list of words: `-v` and `--all` are flags, `-n=` and `--lines=` take a value, `--color[=]`
-    may have one attached, `=TEXT` says the value names no file, `-#` is a number (`head -20`), `*` is any
-    option. `after` are the options allowed after `--`, where a program hands them on. `instead` are options
-    that take the place of the first text (`grep -e`). In the style `words` an option is a whole word with one
-    dash (`find -name`).
+    may have one attached, `=TEXT` says the value names no file, `=ANY` that it may also look like an option,
+    `-#` is a number (`head -20`), `*` is any option. `after` are the options allowed after `--`, where a program
+    hands them on. `instead` are options that take the place of the first text (`grep -e`). In the style `words`
+    an option is a whole word with one dash (`find -name`).
     """
 
     options: str = ""
@@ -71,7 +71,8 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class _Option:
     value: Literal["no", "attached", "needed"]
-    text: bool
+    text: bool  # the value names no file
+    any: bool  # it may even start with a dash
 
 
 @lru_cache(maxsize=1024)
@@ -79,17 +80,19 @@ def _table(options: str) -> Mapping[str, _Option]:
     return dict(_entry(word) for word in options.split())
 
 
-_ENTRY = re.compile(r"(?P<name>-#|\*|--?[A-Za-z0-9?@.][\w.-]*)(?P<value>=|\[=\])?(?P<text>TEXT)?")
+_ENTRY = re.compile(r"(?P<name>-#|\*|--?[A-Za-z0-9?@.][\w.-]*)(?P<value>=|\[=\])?(?P<text>TEXT|ANY)?")
 
 
 def _entry(word: str) -> tuple[str, _Option]:
     entry = _ENTRY.fullmatch(word)
     if entry is None or (entry["text"] and not entry["value"]):
-        raise BadTable(f"{word!r} is not an option; write -v, --all, -n=, --lines=, --color[=], -e=TEXT, -# or *")
+        raise BadTable(
+            f"{word!r} is not an option; write -v, --all, -n=, --lines=, --color[=], -e=TEXT, -e=ANY, -# or *"
+        )
     value: Literal["no", "attached", "needed"] = "no"
     if entry["value"]:
         value = "needed" if entry["value"] == "=" else "attached"
-    return entry["name"], _Option(value, bool(entry["text"]))
+    return entry["name"], _Option(value, bool(entry["text"]), entry["text"] == "ANY")
 
 
 def check_program(program: Program) -> None:
@@ -230,7 +233,7 @@ def _with_value(option: _Option, name: str, value: str | None, reading: _Reading
         if at + 1 >= len(reading.words):
             return 1, f"`{name}` and no value for it"
         took, value = 2, reading.words[at + 1]
-        if value.startswith("-") and len(value) > 1 and not option.text and not _NUMBER.fullmatch(value):
+        if value.startswith("-") and len(value) > 1 and not option.any and not _NUMBER.fullmatch(value):
             return took, f"`{name} {value}`: a value that looks like an option"
     if value and reading.strict and not option.text and reading.outside(value):
         return took, f"`{name} {value}`, which leaves the workspace"

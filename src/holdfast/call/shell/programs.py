@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from holdfast.call.shell.options import Program
 
 # Options of git's diff machinery: not --ext-diff, --textconv, --output, --no-index, -O.
-_DIFF = """-p -u -s -U= --patch --no-patch --unified= --raw --patch-with-raw --patch-with-stat --minimal
+_DIFF = """-p -u -s -U[=] --patch --no-patch --unified[=] --raw --patch-with-raw --patch-with-stat --minimal
     --patience --histogram --diff-algorithm= --stat[=] --compact-summary --numstat --shortstat
     --dirstat[=] --cumulative --summary --name-only --name-status -z --color[=] --no-color
     --color-words[=] --word-diff[=] --word-diff-regex=TEXT --color-moved[=] --no-renames --check
@@ -25,15 +25,15 @@ _DIFF = """-p -u -s -U= --patch --no-patch --unified= --raw --patch-with-raw --p
 _LOG = """-# -n= --max-count= --skip= --since=TEXT --after=TEXT --until=TEXT --before=TEXT --author=TEXT
     --committer=TEXT --grep=TEXT --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F
     --fixed-strings -P --perl-regexp --merges --no-merges --first-parent --all --branches[=] --tags[=]
-    --remotes[=] --glob=TEXT --exclude=TEXT --follow --oneline --pretty[=]TEXT --format=TEXT
+    --remotes[=] --glob=TEXT --exclude=TEXT --follow --oneline --pretty[=]TEXT --format[=]TEXT
     --abbrev-commit --no-abbrev-commit --graph --no-graph --decorate[=] --no-decorate --date=TEXT
     --relative-date --reverse --topo-order --date-order --author-date-order --cherry --cherry-pick
     --cherry-mark --left-right --left-only --right-only --boundary --simplify-by-decoration --full-history
     -L=TEXT -g --walk-reflogs --show-pulls --no-walk[=] --parents --children --source --notes[=]
-    --no-notes -m -c --cc --min-parents= --max-parents= --log-size --mailmap --ancestry-path[=]"""
-_GREP = """-# -E -F -G -P -e=TEXT -f= -i -v -w -x -y -c -L -l -q -s -o -m= -b -H -h -n -T -Z -z -A= -B=
+    --no-notes -m -c --cc --min-parents[=] --max-parents[=] --log-size --mailmap --ancestry-path[=]"""
+_GREP = """-# -E -F -G -P -e=ANY -f= -i -v -w -x -y -c -L -l -q -s -o -m= -b -H -h -n -T -Z -z -A= -B=
     -C= -a -I -r -R -U -D= -d= --extended-regexp --fixed-strings --basic-regexp --perl-regexp
-    --regexp=TEXT --file= --ignore-case --no-ignore-case --invert-match --word-regexp --line-regexp
+    --regexp=ANY --file= --ignore-case --no-ignore-case --invert-match --word-regexp --line-regexp
     --count --color[=] --colour[=] --files-without-match --files-with-matches --quiet --silent
     --no-messages --only-matching --max-count= --byte-offset --with-filename --no-filename --line-number
     --initial-tab --null --null-data --after-context= --before-context= --context= --text --binary-files=
@@ -54,7 +54,7 @@ _CARGO = """-p= --package= --workspace --all --exclude= --lib --bins --bin= --ex
     --locked --offline --frozen --doc --no-run --no-fail-fast --timings --ignore-rust-version -h --help"""
 _GO = """-v -race -msan -asan -n -x -a -p= -tags=TEXT -mod= -trimpath -work -json -count= -run=TEXT
     -skip=TEXT -bench=TEXT -benchmem -benchtime= -cpu= -cover -covermode= -coverpkg= -failfast -fullpath
-    -list=TEXT -parallel= -short -shuffle= -timeout= -vet= -buildvcs="""
+    -list=TEXT -parallel= -short -shuffle= -timeout= -vet= -buildvcs[=]"""
 _FD = """-H -I -u -s -i -g -F -a -0 -p -L -d= -t= -e= -E=TEXT -S=TEXT -c= -j= -1 -q -h -V --hidden
     --no-hidden --no-ignore --no-ignore-vcs --no-ignore-parent --unrestricted --case-sensitive
     --ignore-case --glob --regex --fixed-strings --and=TEXT --absolute-path --print0 --full-path --follow
@@ -174,11 +174,11 @@ PROGRAMS: Mapping[str, Program] = {
     "fgrep": Program(_GREP, operands="text paths", instead="-e -f --regexp --file"),
     # not --pre, --hostname-bin, -z (they run programs)
     "rg": Program(
-        """-A= -B= -C= -E= -F -H -I -L -M= -N -P -S -T= -U -a -c -d= -e=TEXT -f= -g=TEXT -h -i -j= -l -m=
+        """-A= -B= -C= -E= -F -H -I -L -M= -N -P -S -T= -U -a -c -d= -e=ANY -f= -g=TEXT -h -i -j= -l -m=
         -n -o -p -q -r=TEXT -s -t= -u -v -w -x -. -0 -V --after-context= --before-context= --context=
         --encoding= --fixed-strings --with-filename --no-filename --follow --max-columns=
         --max-columns-preview --no-line-number --pcre2 --smart-case --type-not= --multiline
-        --multiline-dotall --text --count --count-matches --max-depth= --regexp=TEXT --file= --glob=TEXT
+        --multiline-dotall --text --count --count-matches --max-depth= --regexp=ANY --file= --glob=TEXT
         --iglob=TEXT --help --ignore-case --threads= --files --files-with-matches --files-without-match
         --max-count= --line-number --only-matching --pretty --quiet --replace=TEXT --case-sensitive
         --type= --type-list --unrestricted --invert-match --word-regexp --line-regexp --hidden --no-hidden
@@ -197,7 +197,7 @@ PROGRAMS: Mapping[str, Program] = {
         -follow -warn -nowarn -name=TEXT -iname=TEXT -path=TEXT -ipath=TEXT -wholename=TEXT
         -iwholename=TEXT -regex=TEXT -iregex=TEXT -lname=TEXT -ilname=TEXT -type= -xtype= -size=TEXT
         -empty -newer= -anewer= -cnewer= -newermt=TEXT -newerat=TEXT -mtime=TEXT -atime=TEXT -ctime=TEXT
-        -mmin=TEXT -amin=TEXT -cmin=TEXT -perm=TEXT -user= -group= -uid= -gid= -nouser -nogroup -readable
+        -mmin=TEXT -amin=TEXT -cmin=TEXT -perm=ANY -user= -group= -uid= -gid= -nouser -nogroup -readable
         -writable -executable -links=TEXT -inum=TEXT -samefile= -fstype= -true -false -print -print0
         -printf=TEXT -ls -prune -quit -o -or -a -and -not""",
         style="words",
@@ -235,8 +235,8 @@ PROGRAMS: Mapping[str, Program] = {
     "uptime": Program("-p -s --pretty --since", operands="none"),
     "free": Program("-b -k -m -g -h -t -w --human --mega --giga --total --wide", operands="none"),
     "ps": Program(
-        """-A -a -d -e -f -F -l -L -j -y -M -p= -o=TEXT -C= -u= -U= -g= -t= --pid= --ppid= --sort=
-        --forest --no-headers --format=TEXT --user=""",
+        """-A -a -d -e -f -F -l -L -j -y -M -p= -C= -u= -U= -g= -t= --pid= --ppid= --sort=
+        --forest --no-headers  --user=""",
         operands="none",
     ),
     "seq": Program("-f=TEXT -s=TEXT -w --format=TEXT --separator=TEXT --equal-width", operands="text"),
@@ -288,7 +288,7 @@ PROGRAMS: Mapping[str, Program] = {
     "git blame": Program(
         """-b -l -t -s -e -f -n -p -w -c -M[=] -C[=] -L=TEXT --root --show-stats --date=TEXT --score-debug
         --show-name --show-number --porcelain --line-porcelain --show-email --since=TEXT --reverse
-        --first-parent --color-lines --color-by-age --abbrev= --ignore-rev= --no-progress"""
+        --first-parent --color-lines --color-by-age --abbrev[=] --ignore-rev= --no-progress"""
     ),
     "git describe": Program(
         """--all --tags --contains --abbrev[=] --candidates= --exact-match --debug --long --match=TEXT
@@ -385,7 +385,7 @@ PROGRAMS: Mapping[str, Program] = {
     "go env": Program("-json -changed", operands="text", style="words"),
     "gofmt": Program("-l -d -s", operands="inside", style="words"),
     "make": Program(
-        """-# -j[=] -k -n -s -i -B -q -w --jobs[=] --keep-going --dry-run --just-print --silent --quiet
+        """-j[=] -k -n -s -i -B -q -w --jobs[=] --keep-going --dry-run --just-print --silent --quiet
         --always-make --question --no-print-directory --print-directory --output-sync[=] -O[=] --trace -h
         --help -v --version""",
         operands="targets",

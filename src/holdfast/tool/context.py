@@ -29,6 +29,10 @@ class Progress:
     message: str | None = None
 
 
+class Interruption(BaseException):
+    """What an edge raises through a call to take it up again later. No failure: the walk lets it pass."""
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
 

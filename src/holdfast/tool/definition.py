@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from holdfast.errors import Cancelled, Internal, ToolError
 from holdfast.messages import ToolResult
 from holdfast.tool.arguments import Arguments
-from holdfast.tool.context import Factory, ToolContext
+from holdfast.tool.context import Factory, Interruption, ToolContext
 from holdfast.tool.depends import DependencyKey, Resolver
 from holdfast.tool.docstring import parse_docstring
 from holdfast.tool.render import NotJson, render
@@ -138,7 +138,7 @@ async def answered(step: Awaitable[T], what: str, logger: logging.Logger, so: st
     """Awaits a step that may raise anything; raises only ToolError, unless it is this call that was cancelled."""
     try:
         return await step
-    except (ToolError, KeyboardInterrupt, GeneratorExit):
+    except (ToolError, Interruption, KeyboardInterrupt, GeneratorExit):
         raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -31,7 +31,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from holdfast.tool.context import Progress
+from holdfast.tool.context import Interruption, Progress
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 Request: TypeAlias = ElicitRequest | ListRootsRequest
@@ -52,7 +52,7 @@ class NobodyToAsk(Exception):
     """The client can't be asked this."""
 
 
-class Suspended(BaseException):
+class Suspended(Interruption):
     """A call that can go on only when the client has sent it again with an answer.
 
     Not an `Exception`: no tool and no hook may take it for a failure of its own.

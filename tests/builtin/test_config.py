@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from holdfast.builtin.config import Config, load_config, parse_config
 from holdfast.call.decision import Action
+from holdfast.call.examples import trials
 from holdfast.call.rules import Permissions
 from holdfast.call.rulesets import RULE_SETS
 from holdfast.errors import InvalidArgument
@@ -318,3 +321,22 @@ def test_a_workspace_file_narrows_also_where_the_user_has_no_rules(folder: Path)
     assert isinstance(config.permissions, Permissions)
     assert bash(config, "ls") == "allow"
     assert bash(config, "mytool") == "deny"
+
+
+@pytest.mark.parametrize("page", ["docs/concepts/permissions.md", "docs/guides/choosing-rules.md"])
+def test_what_the_pages_show_is_a_configuration(page: str) -> None:
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
+    blocks = [
+        textwrap.dedent(block) for block in re.findall(r"^ *```toml\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    ]
+    assert blocks
+    for block in blocks:
+        parse_config(block if "[permissions]" in block else f'[permissions]\ndefault_action = "ask"\n{block}')
+
+
+def test_the_example_of_the_guide_keeps_its_own_examples() -> None:
+    text = (Path(__file__).parent.parent.parent / "docs/guides/choosing-rules.md").read_text(encoding="utf-8")
+    config = parse_config(text.split("```toml\n")[1].split("```")[0])
+    assert config.permissions is not None
+    tried = list(trials(config.permissions, lambda tool: "run"))
+    assert (len(tried), [trial.fault for trial in tried if trial.fault]) == (3, [])

@@ -33,23 +33,8 @@ SKIPPED = {
     "echo",
     "test",
 }
-WORDS = (
-    "a.txt b.txt src out x -- - 1 2 1,2p -o -O -delete -exec --output=out --output out HEAD HEAD~1 main . 3d".split()
-)
-WORDS += [
-    "--compress-program=x",
-    "-w",
-    "--format",
-    "-fprint",
-    "--ext-diff",
-    "-d",
-    "-D",
-    "-m",
-    "+%F",
-    "%s",
-    "new",
-    "-l",
-]
+WORDS = """a.txt b.txt src out x -- - 1 2 1,2p -o -O -delete -exec --output=out --output out HEAD HEAD~1 main . 3d
+    --compress-program=x -w --format -fprint --ext-diff -d -D -m +%F %s new -l""".split()
 
 
 @pytest.mark.parametrize("name", [*PROGRAMS, *BEFORE_SUBCOMMAND])

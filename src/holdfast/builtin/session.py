@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
+from holdfast.builtin.bash import bash
+from holdfast.builtin.bash_output import bash_output
 from holdfast.builtin.done import done
 from holdfast.builtin.edit import edit
 from holdfast.builtin.glob import glob
 from holdfast.builtin.grep import grep
+from holdfast.builtin.kill_bash import kill_bash
 from holdfast.builtin.lisp_read_file import lisp_read_file
 from holdfast.builtin.read import read
 from holdfast.builtin.read_file import read_file
@@ -25,7 +28,9 @@ from holdfast.call.run import Session
 from holdfast.host.fs import ScopedFs
 from holdfast.host.guard import ReadLog
 from holdfast.host.paths import WorkPath
+from holdfast.host.process import Shells
 from holdfast.host.redis_store import RedisStore
+from holdfast.host.sandbox import Mode, choose
 from holdfast.host.scope import Scope
 from holdfast.host.store import EmbeddedStore
 from holdfast.tool.context import Factory
@@ -37,6 +42,9 @@ TOOLS: tuple[Tool, ...] = (
     edit,
     glob,
     grep,
+    bash,
+    bash_output,
+    kill_bash,
     read_file,
     tree,
     lisp_read_file,
@@ -66,10 +74,29 @@ def output_cache(cache: OutputCache | Store | str | None, session: str) -> Outpu
             return OutputCache(cache, session=session)
 
 
+def shells_in(fs: ScopedFs, sandbox: Mode, env: Iterable[str] = ()) -> Factory:
+    """Shells that are closed with the session they were made for."""
+
+    async def shells() -> AsyncGenerator[Shells, None]:
+        async with Shells(fs.scope, sandbox=sandbox, allow=tuple(env)) as opened:
+            yield opened
+
+    return shells
+
+
 def builtin_tools(fs: ScopedFs) -> list[Tool]:
-    """The built-in tools bound to a file system: ready for `execute_raw`, or for a Session of your own."""
-    bench = workbench(fs, output_cache(None, uuid.uuid4().hex))
-    return [tool.bind(bench) for tool in TOOLS]
+    """The built-in tools bound to a file system: ready for `execute_raw`, or for a Session of your own.
+
+    They share one shell, whose processes end with the program.
+    """
+    shells = Shells(fs.scope)
+    bench = {**workbench(fs, output_cache(None, uuid.uuid4().hex)), "shell": lambda: shells}
+    return [tool.bind(bench) for tool in _described(TOOLS, "auto")]
+
+
+def _described(tools: Iterable[Tool], sandbox: Mode) -> list[Tool]:
+    """The model is told what holds its commands. That is tried out only where there is a tool to run them."""
+    return [tool.describe(f"{tool.description} {choose(sandbox).words}.") if tool is bash else tool for tool in tools]
 
 
 def open_session(
@@ -84,6 +111,8 @@ def open_session(
     after: Iterable[PostToolCall] = (),
     cache: OutputCache | Store | str | None = None,
     require_read: bool = True,
+    sandbox: Mode = "auto",
+    env: Iterable[str] = (),
     logger: logging.Logger | None = None,
     id: str | None = None,
 ) -> Session:
@@ -92,13 +121,16 @@ def open_session(
     `builtin` chooses among the built-in tools; the default is all of them.
     Without `permissions` every tool runs; with them, nobody to `ask` means no.
     With `require_read`, a file that exists must be read before it is written or edited.
+    `sandbox` holds commands to the scope: "auto" takes the best there is, "require" raises where there is none. `env`
+    names more variables that commands may see.
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     id = id or uuid.uuid4().hex
     outputs = output_cache(cache, id)
+    bench = {**workbench(fs, outputs, require_read=require_read), "shell": shells_in(fs, sandbox, env)}
     return Session(
-        [*builtin, *tools],
-        overrides={**workbench(fs, outputs, require_read=require_read), **(overrides or {})},
+        [*_described(builtin, sandbox), *tools],
+        overrides={**bench, **(overrides or {})},
         cache=outputs,
         ask=ask,
         before=(*_rules(permissions, fs), *before),

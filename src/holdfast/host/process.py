@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import IO, Literal, TypeAlias, cast
@@ -138,6 +138,52 @@ class Background:
 
     def read(self, start: int, size: int) -> bytes:
         return os.pread(self.spool.fileno(), size, start)
+
+    def news(self, offset: int | None = None) -> Iterator[bytes]:
+        """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
+        end = self._whole_characters(self.size)
+        start = self.seen if offset is None else self._line_start(offset, end)
+        self.seen = end
+        while start < end:
+            piece = self.read(start, min(CHUNK, end - start))
+            if not piece:
+                return
+            start += len(piece)
+            yield piece
+
+    def _whole_characters(self, end: int) -> int:
+        """While it runs, a character of which only a part has come is left for the next look."""
+        if self.ended is not None:
+            return end
+        last = self.read(max(0, end - 3), 3)
+        for back in range(1, len(last) + 1):
+            byte = last[-back]
+            if byte >= 0xC0:
+                return end - back if back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else end
+            if byte < 0x80:
+                return end
+        return end
+
+    def _line_start(self, lines: int, end: int) -> int:
+        start = 0
+        while lines > 0 and start < end:
+            piece = self.read(start, CHUNK)
+            count = piece.count(b"\n")
+            if count >= lines:
+                for _ in range(lines):
+                    start += piece.index(b"\n") + 1
+                    piece = piece[piece.index(b"\n") + 1 :]
+                return start
+            lines -= count
+            start += len(piece)
+        return min(start, end)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def hide_process() -> None:
@@ -469,7 +515,6 @@ class _Broker:
         self._requests, far = socket.socketpair(socket.AF_UNIX, _KIND)
         self._requests.setblocking(False)
         live, self._live = os.pipe()
-        self._release = weakref.finalize(self, os.close, self._live)
         self._burying, self._sending = anyio.Lock(), anyio.Lock()
         ruleset = landlock_ruleset([*self._walls.write, temporary]) if sandbox.level == "landlock" else -1
         try:
@@ -479,6 +524,8 @@ class _Broker:
             far.close()
             if ruleset >= 0:
                 os.close(ruleset)
+        # Forgotten without being closed, or at the program's end: hanging up is enough to end everything.
+        self._release = weakref.finalize(self, _hang_up, self._live, self._requests, self._warden)
 
     def holds(self, scope: Scope) -> bool:
         """Alive, and its walls still stand where they were built."""
@@ -515,18 +562,22 @@ class _Broker:
 
     def close(self, keep: bool) -> None:
         """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it."""
-        self._requests.close()
         if keep:
             with contextlib.suppress(OSError):
                 os.write(self._live, b"k")
         self._release()
-        try:
-            self._warden.send_signal(signal.SIGCONT)
-            self._warden.wait(_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._warden.kill()
-            self._warden.wait()
         self._errors.close()
+
+
+def _hang_up(live: int, requests: socket.socket, warden: subprocess.Popen[bytes]) -> None:
+    requests.close()
+    os.close(live)
+    try:
+        warden.send_signal(signal.SIGCONT)
+        warden.wait(_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        warden.kill()
+        warden.wait()
 
 
 def _spawn_warden(

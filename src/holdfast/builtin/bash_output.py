@@ -1,0 +1,80 @@
+"""BashOutput: what a background shell has printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import regex
+from pydantic import Field
+
+from holdfast.builtin.endings import ending, put_together
+from holdfast.builtin.keys import CACHE, SHELL
+from holdfast.call.cache import OutputCache
+from holdfast.errors import InvalidRegex, TimedOut
+from holdfast.host.process import SPOOL_CAP, Background, Shells
+from holdfast.host.terminal import plain
+from holdfast.messages import TextResult
+from holdfast.tool.definition import tool
+from holdfast.tool.depends import Depends
+
+_MATCH_SECONDS = 5.0
+
+
+@tool(name="BashOutput", title="Read a background shell", effect="read", output="head-tail")
+async def bash_output(
+    bash_id: Annotated[str, Field(description="The id that Bash gave.")],
+    offset: Annotated[
+        int | None, Field(description="Lines to skip from the start, instead of what was seen.")
+    ] = None,
+    filter: Annotated[str | None, Field(description="Only lines that match this regular expression.")] = None,
+    *,
+    shells: Annotated[Shells, Depends(SHELL)],
+    cache: Annotated[OutputCache, Depends(CACHE)],
+) -> TextResult:
+    """Shows what a background shell printed since the last look, whether it still runs, and its exit code."""
+    pattern = _pattern(filter)
+    shell = shells.look(bash_id)
+    pieces = shell.news(offset)
+    sink = cache.sink()
+    try:
+        for piece in pieces if pattern is None else _matching(pieces, pattern):
+            await sink.feed(piece)
+        streamed = await sink.finish()
+    finally:
+        sink.abandon()
+    return TextResult(put_together(plain(streamed.text), list(_state(shell))), streamed.ref)
+
+
+def _pattern(text: str | None) -> regex.Pattern[str] | None:
+    try:
+        return None if text is None else regex.compile(text)
+    except regex.error as fault:
+        raise InvalidRegex(f"`filter` {text!r}: {fault}") from None
+
+
+def _matching(pieces: Iterator[bytes], pattern: regex.Pattern[str]) -> Iterator[bytes]:
+    """The lines that match, a piece at a time."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield b"".join(line + b"\n" for line in lines if _matches(line, pattern))
+    if rest and _matches(rest, pattern):
+        yield rest
+
+
+def _matches(line: bytes, pattern: regex.Pattern[str]) -> bool:
+    try:
+        return pattern.search(plain(line.decode(errors="replace")), timeout=_MATCH_SECONDS) is not None
+    except TimeoutError:
+        raise TimedOut(f"`filter` {pattern.pattern!r} takes too long; write a simpler one") from None
+
+
+def _state(shell: Background) -> Iterator[str]:
+    if shell.full:
+        yield f"[only the first {SPOOL_CAP // 1024**2} MiB are kept; what came after was dropped]"
+    if shell.ended is None:
+        yield f"[{shell.name} is running]"
+        return
+    yield f"[{shell.name} has ended]" if shell.ended.exit_code != 0 else f"[{shell.name} has ended with exit code 0]"
+    yield from ending(shell.ended)

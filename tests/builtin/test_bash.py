@@ -1,0 +1,298 @@
+"""Bash, BashOutput and KillBash through a session: the words a model reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from attacks.shell import fresh_mark, gone
+from holdfast.builtin.session import open_session
+from holdfast.call.cache import OutputCache
+from holdfast.call.run import Session
+from holdfast.host import changes
+from holdfast.host.sandbox import choose
+from holdfast.host.scope import Scope
+
+
+@asynccontextmanager
+async def session_in(root: Path, **options: Any) -> AsyncGenerator[Session]:
+    given: dict[str, Any] = {"sandbox": "off", "cache": OutputCache(), **options}
+    async with open_session(Scope.workspace(root), **given) as session:
+        yield session
+
+
+async def bash(session: Session, command: str, **arguments: Any) -> str:
+    message = await session.call("Bash", {"command": command, **arguments})
+    return message.text
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def bounded() -> None:
+        with anyio.fail_after(60):
+            await main()
+
+    anyio.run(bounded)
+
+
+ANSWERS = {
+    "success is its output": ("echo a; echo b >&2", "a\nb\n"),
+    "silence is said": ("true", "[no output]"),
+    "a failure names its code": ("echo a; exit 3", "a\n[exit code 3]"),
+    "a silent failure is only its code": ("false", "[exit code 1]"),
+    "death by signal is named": ("kill -9 $$", "[killed by SIGKILL]"),
+    "a killed child is named": (
+        "exec 2>/dev/null; sh -c 'kill -9 $$'; exit $?",
+        "[exit code 137: a process in it was killed by SIGKILL]",
+    ),
+    "colours are gone": ("printf '\\e[31mred\\e[0m \\e]0;title\\a\\xe2\\x80\\xaeend\\n'", "red end\n"),
+    "a rewritten line is its last state": ("printf '10%%\\r50%%\\r100%%\\ndone\\n'", "100%\ndone\n"),
+    "bytes that are no text are shown as such": ("printf 'a\\xffb\\n'", "a\ufffdb\n"),
+    "a character printed in two halves is whole": ("printf '\\xe3\\x81'; sleep 0.2; printf '\\x82\\n'", "あ\n"),
+    "a new directory is stated": ("mkdir -p d/e; cd d/e", "[working directory: d/e]"),
+    "input is empty": ("cat; read x || echo none", "none\n"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answer(name: str, tmp_path: Path) -> None:
+    command, expected = ANSWERS[name]
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            assert await bash(session, command) == expected
+
+    run(main)
+
+
+def test_the_directory_is_stated_only_when_it_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, "mkdir d; cd d")
+            assert await bash(session, "cd . && basename $PWD") == "d\n"
+            assert await bash(session, "cd ..") == "[working directory: .]"
+
+    run(main)
+
+
+def test_a_timeout_gives_the_output_so_far_and_ends_everything(tmp_path: Path) -> None:
+    async def main() -> None:
+        mark = fresh_mark()
+        async with session_in(tmp_path) as session:
+            text = await bash(session, f"echo before; setsid sleep 987.{mark} & sleep 987.{mark}", timeout=500)
+            assert text.startswith("before\n[timed out after 0.5 s")
+            assert await gone(mark) == []
+
+    run(main)
+
+
+def test_what_is_left_running_is_said_and_ends_with_the_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        mark = fresh_mark()
+        async with session_in(tmp_path) as session:
+            text = await bash(session, f"sleep 987.{mark} & echo started")
+            assert text.startswith("started\n[left running until the session ends: ")
+            assert mark in text
+        assert await gone(mark) == []
+
+    run(main)
+
+
+def test_a_flood_shows_head_and_tail_and_keeps_all_under_its_ref(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_session(Scope.workspace(tmp_path), sandbox="off") as session:
+            message = await session.call("Bash", {"command": "seq 100000; exit 2"})
+            assert message.text.startswith("1\n2\n3\n")
+            assert message.text.endswith("99999\n100000\n[exit code 2]")
+            assert len(message.text.encode()) <= 64 * 1024
+            assert message.output_ref is not None
+            assert message.output_ref.line_count == 100_000
+            window = await session.call(
+                "tool_output_cache", {"ref_id": message.output_ref.id, "offset": 49_999, "limit": 1}
+            )
+            assert " 50000\t50000" in window.text
+
+    run(main)
+
+
+def test_created_changed_and_deleted_files_are_reported(tmp_path: Path) -> None:
+    for name in ("kept", "edited", "removed"):
+        (tmp_path / name).write_text(name)
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            text = await bash(session, "echo x > new; echo x >> edited; rm removed; touch -r kept kept; cat kept")
+            assert text == "kept\n[files: created new; changed edited; deleted removed]"
+            text = await bash(session, "mkdir many; cd many; touch $(seq 50)")
+            assert "many/1, " in text
+            assert text.endswith(" and 30 more]")
+
+    run(main)
+
+
+def test_a_file_that_a_command_changed_can_be_edited_without_reading_it_again(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("one\n")
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await session.call("Read", {"file_path": "code.py"})
+            assert "changed code.py" in await bash(session, "echo two >> code.py")
+            edit = {"file_path": "code.py", "old_string": "two", "new_string": "three"}
+            assert not (await session.call("Edit", edit)).is_error
+
+    run(main)
+
+
+def test_a_change_by_somebody_else_before_the_command_stays_a_conflict(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("one\n")
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await session.call("Read", {"file_path": "code.py"})
+            (tmp_path / "code.py").write_text("theirs\n")
+            await bash(session, "echo two >> code.py")
+            message = await session.call("Write", {"file_path": "code.py", "content": "mine\n"})
+            assert message.error is not None
+            assert message.error.code == "CONFLICT"
+
+    run(main)
+
+
+def test_past_its_budget_only_known_files_are_compared_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "BUDGET_SECONDS", -1.0)
+    for number in range(300):
+        (tmp_path / f"{number}").write_text("x")
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await session.call("Read", {"file_path": "7"})
+            text = await bash(session, "echo y >> 7; echo y >> 8; touch new")
+            assert text.startswith("[files: changed 7]\n[files: the workspace is large")
+
+    run(main)
+
+
+def test_a_background_shell_is_followed_filtered_and_killed(tmp_path: Path) -> None:
+    async def main() -> None:
+        mark = fresh_mark()
+        async with session_in(tmp_path) as session:
+            text = await bash(session, f"printf 'one\\ntwo\\n'; sleep 987.{mark}", run_in_background=True)
+            assert text == '[bash_1 started; BashOutput(bash_id="bash_1") shows what it prints]'
+            assert await looked(session, "two") == "one\ntwo\n[bash_1 is running]"
+            assert (await session.call("BashOutput", {"bash_id": "bash_1"})).text == "[bash_1 is running]"
+            again = await session.call("BashOutput", {"bash_id": "bash_1", "offset": 0, "filter": "^t"})
+            assert again.text == "two\n[bash_1 is running]"
+            killed = await session.call("KillBash", {"bash_id": "bash_1"})
+            assert killed.text == "[bash_1]\n[stopped: it and everything it started was ended]"
+            assert await gone(mark) == []
+
+    run(main)
+
+
+async def looked(session: Session, until: str) -> str:
+    """Looks until a word has come; all of what the looks gave, with the last state."""
+    text = ""
+    while until not in text:
+        await anyio.sleep(0.02)
+        message = await session.call("BashOutput", {"bash_id": "bash_1"})
+        text = text.removesuffix("[bash_1 is running]") + message.text
+    return text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("Bash", {"command": ""}, "INVALID_ARGUMENT"),
+        ("Bash", {"command": "echo \0"}, "INVALID_ARGUMENT"),
+        ("Bash", {"command": "true", "timeout": 600_001}, "INVALID_ARGUMENT"),
+        ("Bash", {"command": "true", "timeout": 0}, "INVALID_ARGUMENT"),
+        ("BashOutput", {"bash_id": "bash_7"}, "NOT_FOUND"),
+        ("BashOutput", {"bash_id": "bash_7", "filter": "("}, "INVALID_REGEX"),
+        ("KillBash", {"bash_id": "bash_7"}, "NOT_FOUND"),
+    ],
+)
+def test_bad_input_is_an_error_with_a_code(tool: str, arguments: dict[str, Any], code: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            message = await session.call(tool, arguments)
+            assert message.error is not None
+            assert message.error.code == code
+
+    run(main)
+
+
+def test_a_filter_that_explodes_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.builtin.bash_output._MATCH_SECONDS", 0.2)
+
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, f"echo {'a' * 40}b", run_in_background=True)
+            await looked(session, "b\n")
+            message = await session.call("BashOutput", {"bash_id": "bash_1", "offset": 0, "filter": "(a|a)+(a|aa)+$"})
+            assert message.error is not None
+            assert message.error.code == "TIMEOUT"
+
+    run(main)
+
+
+def test_the_model_is_told_what_holds_its_commands(tmp_path: Path) -> None:
+    async def main() -> None:
+        for mode in ("off", "auto"):
+            async with session_in(tmp_path, sandbox=mode) as session:
+                assert choose(mode).words in session.tools["Bash"].description
+
+    run(main)
+
+
+def test_a_refused_write_says_what_refused_it(tmp_path: Path) -> None:
+    if choose("auto").level != "bwrap":
+        pytest.skip("bubblewrap does not work here")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto") as session:
+            text = await bash(session, "echo x > .git/hooks/pre-commit")
+            assert "[sandbox bwrap: " in text
+
+    run(main)
+
+
+def test_a_read_only_scope_without_a_sandbox_runs_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        scope = Scope.workspace(tmp_path, read_only=True)
+        async with open_session(scope, sandbox="off", cache=OutputCache()) as session:
+            message = await session.call("Bash", {"command": "touch made"})
+            assert message.error is not None
+            assert message.error.code == "SANDBOX_VIOLATION"
+        assert not (tmp_path / "made").exists()
+
+    run(main)
+
+
+PROGRAM = """
+import sys, anyio
+from holdfast import Scope, ScopedFs, ToolContext, builtin_tools
+
+async def main():
+    bash = {tool.name: tool for tool in builtin_tools(ScopedFs(Scope.workspace(sys.argv[1])))}["Bash"]
+    await bash.execute_raw({"command": "mkdir d; cd d; sleep 987.%s &" % sys.argv[2]}, ToolContext())
+    print((await bash.execute_raw({"command": "basename $PWD"}, ToolContext())).text)
+
+anyio.run(main)
+"""
+
+
+def test_tools_without_a_session_share_one_shell_that_ends_with_the_program(tmp_path: Path) -> None:
+    mark = fresh_mark()
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), mark]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("d\n\n", "")
+    assert anyio.run(gone, mark) == []

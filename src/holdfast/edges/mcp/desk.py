@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
 from mcp.server.context import ServerRequestContext
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from holdfast.builtin.keys import PERSON
 from holdfast.call.run import Session
@@ -75,7 +76,8 @@ class Desk:
         self.resources = {resource.uri: resource for resource in resources}
         self.rounds = Rounds()
         self._ask_for_roots = ask_for_roots
-        self._idle = idle
+        self.idle = idle
+        self._attended: Counter[str] = Counter()
         self._most = most
         self._seats: dict[str, Seat] = {}
 
@@ -127,6 +129,19 @@ class Desk:
             for seat in self._seats.values():
                 seat.moved = True
 
+    @contextmanager
+    def attended(self, caller: str) -> Generator[None]:
+        """While a caller's connection is open its session is in use, call or no call."""
+        self._attended[caller] += 1
+        try:
+            yield
+        finally:
+            self._attended[caller] -= 1
+            if not self._attended[caller]:
+                del self._attended[caller]
+            if caller in self._seats:
+                self._seats[caller].left_at = time.monotonic()
+
     async def leave(self, caller: str) -> None:
         seat = self._seats.pop(caller, None)
         if seat is not None:
@@ -134,11 +149,11 @@ class Desk:
 
     async def sweep(self) -> None:
         """Closes sessions nobody has used for the idle time; runs until it is cancelled."""
-        while self._idle is not None:
-            await anyio.sleep(min(self._idle / 4, 60))
+        while self.idle is not None:
+            await anyio.sleep(min(self.idle / 4, 60))
             now = time.monotonic()
             for caller, seat in list(self._seats.items()):
-                if not seat.users and now - seat.left_at > self._idle:
+                if not seat.users and not self._attended[caller] and now - seat.left_at > self.idle:
                     await self.leave(caller)
 
     async def close(self) -> None:
@@ -160,8 +175,8 @@ def caller_of(ctx: ServerRequestContext[Any]) -> str:
         return "stdio"
     request = ctx.request
     user = getattr(request.scope.get("user"), "username", "")
-    if SESSION_HEADER in request.headers and ctx.session.client_params is not None and _has_handshake(ctx):
-        return f"session {request.headers[SESSION_HEADER]}"
+    if SESSION_HEADER in request.headers and ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return session_caller(request.headers[SESSION_HEADER])
     named = request.headers.get(NAMED_HEADER)
     if named:
         return f"named {user} {named[:128]}"
@@ -171,8 +186,8 @@ def caller_of(ctx: ServerRequestContext[Any]) -> str:
     return f"client {user} {address} {name}"
 
 
-def _has_handshake(ctx: ServerRequestContext[Any]) -> bool:
-    return ctx.protocol_version < "2026"
+def session_caller(id: str) -> str:
+    return f"session {id}"
 
 
 def place_of(uri: str) -> str | None:

@@ -1,0 +1,27 @@
+"""Where the user's own files are kept, outside any workspace."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from holdfast.errors import Internal
+
+
+def state_directory() -> Path:
+    """`$XDG_STATE_HOME`, else `~/.local/state`; ours is `holdfast` in it."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    return home / "holdfast"
+
+
+def private_directory(path: Path) -> Path:
+    """Makes it if need be; only this user may look inside. Raises Internal if it is somebody else's."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    facts = os.lstat(path)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise Internal(f"{str(path)!r} is not a directory of this user's own")
+    if stat.S_IMODE(facts.st_mode) != 0o700:
+        os.chmod(path, 0o700)
+    return path

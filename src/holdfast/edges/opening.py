@@ -38,9 +38,8 @@ class Opening:
 
         Only who names a root may take `/` or the home directory. Raises ToolError for a root that can't be one.
         """
-        named = Scope.workspace(*self.roots, wide=True) if self.roots else Scope.workspace(*(roots or (".",)))
         return open_session(
-            named,
+            self._scope(roots),
             builtin=self.tools,
             permissions=self.permissions,
             ask=ask,
@@ -48,6 +47,13 @@ class Opening:
             logger=logger,
             id=id,
         )
+
+    def place(self) -> str:
+        """The directory where relative paths start. Raises ToolError for a root that can't be one."""
+        return self._scope(()).roots[0].given
+
+    def _scope(self, roots: Sequence[str]) -> Scope:
+        return Scope.workspace(*self.roots, wide=True) if self.roots else Scope.workspace(*(roots or (".",)))
 
 
 def opening(

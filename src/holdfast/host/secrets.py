@@ -43,13 +43,13 @@ def read_tokens(path: Path | str) -> list[tuple[str, str]]:
         if not stat.S_ISREG(facts.st_mode) or facts.st_mode & 0o077:
             raise InvalidArgument(f"the token file {str(path)!r} is open to others; run: chmod 600 {path}")
         lines = [line.split("#")[0].split() for line in file.read(1 << 20).splitlines()]
-    found = [
-        (words[0] if len(words) > 1 else f"token {number}", words[-1])
-        for number, words in enumerate(lines, 1)
-        if words
-    ]
+    found = [(_name(words, number), words[-1]) for number, words in enumerate(lines, 1) if words]
     if not found or any(len(token) < SHORTEST for _, token in found):
         raise InvalidArgument(
-            f"the token file {str(path)!r} needs tokens of {SHORTEST} characters or more, one a line"
+            f"the token file {str(path)!r} needs tokens of {SHORTEST} characters at least, a line each"
         )
     return found
+
+
+def _name(words: list[str], number: int) -> str:
+    return words[0] if len(words) > 1 else f"token {number}"

@@ -16,6 +16,7 @@ from mcp_types import (
     ListRootsResult,
     LoggingMessageNotificationParams,
     Root,
+    TextResourceContents,
 )
 from pydantic import BaseModel, FileUrl
 
@@ -303,6 +304,20 @@ async def test_named_roots_are_not_widened_by_the_clients(project: Path, tmp_pat
     async with client_of(desk, generation, list_roots_callback=roots) as client:
         answer = await client.call_tool("Read", {"file_path": str(tmp_path / "secret")})
     assert answer.is_error and "SANDBOX_VIOLATION" in text_of(answer)
+
+
+async def test_a_long_output_is_a_resource_whole_and_by_lines(opening: Opening, generation: str) -> None:
+    async with client_of(opening, generation) as client:
+        answer = await client.call_tool("long_text", {})
+        ref: Any = (answer.meta or {})["holdfast/output_ref"]
+        listed = (await client.list_resources()).resources
+        whole = await client.read_resource(listed[0].uri)
+        window = await client.read_resource(f"{listed[0].uri}?offset=10&limit=2")
+    assert listed[0].uri == f"holdfast://output/{ref['id']}"
+    assert isinstance(whole.contents[0], TextResourceContents)
+    assert whole.contents[0].text.endswith("line 20000")
+    assert isinstance(window.contents[0], TextResourceContents)
+    assert window.contents[0].text.startswith("line 11\nline 12\n[lines 11 to 12 of 20000")
 
 
 @pytest.mark.parametrize("uri", ["holdfast://output/nope", "file:///etc/passwd", "holdfast://output/x?offset=y"])

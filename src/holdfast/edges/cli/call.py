@@ -8,33 +8,44 @@ import sys
 import anyio
 import click
 
-from holdfast.edges.cli.options import root_option, session_of, with_option
+from holdfast.edges.cli import screen
+from holdfast.edges.cli.options import Opening, opening_options, told_as_usage
+from holdfast.edges.cli.shell_complete import complete_tool
+from holdfast.edges.kept import kept_session
 from holdfast.messages import ToolMessage
 
 
 @click.command()
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete_tool)
 @click.argument("arguments", default="{}", metavar="[JSON | -]")
-@root_option
-@with_option
+@opening_options
+@click.option("--session", "name", metavar="NAME", help="Go on where calls with the same NAME have left off.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole message as JSON.")
-def call(tool: str, arguments: str, roots: tuple[str, ...], extra: tuple[str, ...], as_json: bool) -> None:
+def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: bool) -> None:
     """Call TOOL with a JSON object; `-` reads it from standard input.
+
+    The content goes to standard output, an error to standard error with exit code 1. `--session` keeps what was
+    read, the todos, the working directory and cached outputs from one call to the next.
 
     \b
     holdfast call Read '{"file_path": "README.md", "limit": 20}'
+    holdfast call Grep '{"pattern": "TODO", "output_mode": "content"}' | less
     echo '{"file_path": "README.md"}' | holdfast call Read - --json
+    holdfast call Read '{"file_path": "a.py"}' --session fix
+    holdfast call Edit '{"file_path": "a.py", "old_string": "x", "new_string": "y"}' --session fix
     """
     if arguments == "-":
-        arguments = sys.stdin.read()
-    message = anyio.run(_call, tool, arguments, roots, extra)
+        arguments = click.get_text_stream("stdin").read()
+    with told_as_usage():
+        message = anyio.run(_call, tool, arguments, opened, name)
     if as_json:
         click.echo(json.dumps(message.to_dict(), ensure_ascii=False))
     else:
-        click.echo(message.text, err=message.is_error)
+        screen.show(message)
     sys.exit(1 if message.is_error else 0)
 
 
-async def _call(tool: str, arguments: str, roots: tuple[str, ...], extra: tuple[str, ...]) -> ToolMessage:
-    async with session_of(roots, extra) as session:
-        return await session.call(tool, arguments)
+async def _call(tool: str, arguments: str, opened: Opening, name: str | None) -> ToolMessage:
+    async with kept_session(opened, name, ask=screen.asker()) as session:
+        with screen.waiting(tool) as progress:
+            return await session.call(tool, arguments, progress=progress)

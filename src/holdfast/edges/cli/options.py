@@ -1,53 +1,72 @@
-"""Options that several commands share, and the session they describe."""
+"""Options that several commands share, and what they describe."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
-from holdfast.builtin.session import open_session
-from holdfast.call.run import Session
+from holdfast.edges.opening import Opening, opening
+from holdfast.edges.profiles import DEFAULT, PROFILES
 from holdfast.errors import ToolError
-from holdfast.host.load import load_module
-from holdfast.host.scope import Scope
-from holdfast.tool.definition import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-def root_option(function: F) -> F:
-    return click.option(
+_OPTIONS = (
+    click.option(
         "--root",
         "roots",
         multiple=True,
         metavar="DIR",
         help="A directory the tools may use; the first is where relative paths start. Default: the current one.",
-    )(function)
-
-
-def with_option(function: F) -> F:
-    return click.option(
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(list(PROFILES)),
+        default=DEFAULT,
+        show_default=True,
+        help="Which tools there are; `holdfast tools --cost` shows the price of each profile.",
+    ),
+    click.option("--tools", "names", metavar="NAME,...", help="These tools and no others."),
+    click.option(
         "--with",
         "extra",
         multiple=True,
         metavar="MODULE",
         help="Add the tools defined in a module (my_pkg.tools) or file (tools.py). Its code runs.",
-    )(function)
+    ),
+)
 
 
-def session_of(roots: tuple[str, ...], extra: tuple[str, ...]) -> Session:
+def opening_options(function: F) -> F:
+    """Adds the options that say what is opened; the command gets them as one `opened` argument."""
+
+    def gathered(
+        *args: Any, roots: tuple[str, ...], profile: str, names: str | None, extra: tuple[str, ...], **kwargs: Any
+    ) -> Any:
+        named = [name.strip() for name in (names or "").split(",") if name.strip()]
+        with told_as_usage():
+            opened = opening(roots, extra, profile, named)
+        return function(*args, opened=opened, **kwargs)
+
+    gathered.__name__, gathered.__doc__ = function.__name__, function.__doc__
+    gathered.__click_params__ = getattr(function, "__click_params__", [])  # pyright: ignore[reportFunctionMemberAccess] - click keeps options there
+    for option in reversed(_OPTIONS):
+        option(gathered)
+    return gathered  # pyright: ignore[reportReturnType] - a decorator that changes keywords
+
+
+@contextmanager
+def told_as_usage() -> Generator[None]:
+    """What can't be opened as it was asked for is bad usage: said in one line, exit 2."""
     try:
-        scope = Scope.workspace(*(roots or (".",)))
-        return open_session(scope, tools=[tool for spec in extra for tool in tools_in(spec)])
-    except (ToolError, ValueError) as fault:
-        raise click.UsageError(getattr(fault, "message", str(fault))) from None
+        yield
+    except ToolError as fault:
+        raise click.UsageError(fault.message) from None
+    except ValueError as fault:
+        raise click.UsageError(str(fault)) from None
 
 
-def tools_in(spec: str) -> list[Tool]:
-    """Every Tool that a module or file defines at its top level."""
-    found = [value for value in vars(load_module(spec)).values() if isinstance(value, Tool)]
-    if not found:
-        raise click.UsageError(f"{spec} defines no tools; decorate a function with @tool")
-    return found
+__all__ = ["Opening", "opening_options", "told_as_usage"]

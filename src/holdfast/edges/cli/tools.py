@@ -7,17 +7,16 @@ from typing import cast
 
 import click
 
-from holdfast.edges.cli.options import root_option, session_of, with_option
+from holdfast.edges.cli.options import Opening, opening_options
 from holdfast.tool.providers import FORMS, Form
 
 
 @click.command()
-@root_option
-@with_option
+@opening_options
 @click.option("--format", "form", type=click.Choice(["text", *FORMS]), default="text", show_default=True)
-def tools(roots: tuple[str, ...], extra: tuple[str, ...], form: str) -> None:
+def tools(opened: Opening, form: str) -> None:
     """List the tools, or print their definitions as a provider's API takes them."""
-    session = session_of(roots, extra)
+    session = opened.session()
     if form != "text":
         click.echo(json.dumps(session.definitions(cast("Form", form)), ensure_ascii=False, indent=2))
         return

@@ -84,7 +84,7 @@ async def serve_call(desk: Desk, visit: Visit, params: CallToolRequestParams) ->
             seat.remember(message)
             return result_of(message, session.tools.get(message.name))
     except Suspended as question:
-        return visit.suspend(question)
+        return visit.question(question)
     except ToolError as error:
         return failure(f"holdfast can't open a session: {error.message}")
 

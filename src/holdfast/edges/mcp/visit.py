@@ -219,9 +219,10 @@ class Visit:
             raise NobodyToAsk
         return given
 
-    def suspend(self, suspended: Suspended) -> InputRequiredResult:
-        ticket = self._rounds.suspend(Round(self._called, self._answers, suspended.key))
-        return InputRequiredResult(input_requests={suspended.key: suspended.request}, request_state=ticket)
+    def question(self, waits: Suspended) -> InputRequiredResult:
+        """What the client is to answer before it calls again."""
+        ticket = self._rounds.suspend(Round(self._called, self._answers, waits.key))
+        return InputRequiredResult(input_requests={waits.key: waits.request}, request_state=ticket)
 
 
 def _digest(name: str, arguments: Any) -> str:

@@ -1,0 +1,135 @@
+"""What people see on a terminal. In a pipe everything is plain, and rich is not even loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import click
+
+from holdfast.call.hooks import Answer, AskCallback, Question
+from holdfast.messages import ToolMessage
+from holdfast.tool.context import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PATIENCE = 1.0
+"""Seconds before a person is told what they are waiting for."""
+
+
+def show(message: ToolMessage) -> None:
+    stream = sys.stderr if message.is_error else sys.stdout
+    if not stream.isatty():
+        click.echo(message.text, err=message.is_error)
+    elif message.is_error:
+        click.secho(message.text, fg="red", err=True)
+    else:
+        _colourful(message.text)
+
+
+def _colourful(text: str) -> None:
+    from rich.text import Text  # noqa: PLC0415 - loaded only when a person is looking
+
+    console = console_for(sys.stdout)
+    if (value := _as_json(text)) is not None:
+        console.print_json(data=value)
+        return
+    shown = Text(text)
+    shown.highlight_regex(r"(?m)^ *\d+\t", "dim")
+    shown.highlight_regex(r"(?m)^\+(?!\+\+).*$", "green")
+    shown.highlight_regex(r"(?m)^-(?!--).*$", "red")
+    shown.highlight_regex(r"(?m)^\[.*\]$", "italic dim")
+    console.print(shown, soft_wrap=True)
+
+
+def console_for(stream: Any) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - loaded only when a person is looking
+
+    return Console(file=stream, highlight=False, markup=False)
+
+
+def _as_json(text: str) -> Any:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+@contextmanager
+def waiting(tool: str) -> Generator[Callable[[Progress], None]]:
+    """Tells a person at the terminal what is going on, once a call takes more than a moment."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    line = _Line(tool)
+    try:
+        yield line.report
+    finally:
+        line.end()
+
+
+class _Line:
+    """One line on standard error, written by a timer and wiped when the call ends."""
+
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+        self._said = "working"
+        self._seconds = 0.0
+        self._lock = threading.Lock()
+        self._ended = False
+        self._timer = self._later()
+
+    def _later(self) -> threading.Timer:
+        timer = threading.Timer(PATIENCE, self._tick)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def report(self, progress: Progress) -> None:
+        share = f"{progress.progress / progress.total:.0%} " if progress.total else ""
+        self._said = f"{share}{progress.message or 'working'}"
+
+    def _tick(self) -> None:
+        with self._lock:
+            if self._ended:
+                return
+            self._seconds += PATIENCE
+            click.echo(f"\r\x1b[K{self._tool}: {self._said} ({self._seconds:.0f} s)", nl=False, err=True)
+            self._timer = self._later()
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+            self._timer.cancel()
+            if self._seconds:
+                click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def asker() -> AskCallback | None:
+    """Somebody to ask, if somebody is at the terminal."""
+    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+async def _ask(question: Question) -> Answer:
+    return await anyio.to_thread.run_sync(_prompt, question, abandon_on_cancel=True)
+
+
+def _prompt(question: Question) -> Answer:
+    arguments = question.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    click.secho(f"{question.tool.name}: {question.reason}", fg="yellow", err=True)
+    for name, value in arguments.items():
+        click.echo(f"  {name}: {json.dumps(value, ensure_ascii=True)}", err=True)
+    choices = "y/a/n" if question.may_remember else "y/n"
+    words = "yes, always, no" if question.may_remember else "yes, no"
+    answer = click.prompt(f"Run it? {choices} ({words})", default="n", show_default=False, err=True)
+    if question.may_remember and answer.strip().lower() in ("a", "always"):
+        return "always"
+    return answer.strip().lower() in ("y", "yes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -29,16 +31,16 @@ class State:
         self.reads = reads or ReadLog()
 
     @classmethod
-    def load(cls, text: str) -> State:
+    def load(cls, text: str, *, require_read: bool = True) -> State:
         """What `dump` gave. Text that is empty, broken or of another version is a session that begins."""
+        reads = ReadLog(required=require_read)
         try:
             kept = _ADAPTER.validate_json(text)
         except ValidationError:
-            return cls()
+            return cls(reads=reads)
         if kept["version"] != _VERSION:
-            return cls()
-        reads = ReadLog()
-        reads.restore(kept["reads"])
+            return cls(reads=reads)
+        reads.restore([asdict(seen) for seen in kept["reads"]])
         return cls(Todos(kept["todos"]), reads)
 
     def dump(self) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from holdfast.builtin.state import State
 from holdfast.call.hooks import AskCallback
 from holdfast.call.run import Session
 from holdfast.edges.opening import Opening
@@ -23,13 +22,13 @@ async def kept_session(opened: Opening, name: str | None, *, ask: AskCallback | 
     Two processes with one name take turns. What can't be read back is forgotten, not a failure.
     """
     if name is None:
-        async with opened.session(ask=ask) as session:
+        async with opened.session(ask=ask)[0] as session:
             yield session
         return
     if not _NAME.match(name):
         raise InvalidArgument(f"{name!r} can't name a session; use letters, digits, `.`, `_` and `-`")
     with StateFile(name, place=opened.place()) as file:
-        state = State.load(file.read())
-        async with opened.session(ask=ask, state=state, id=file.id) as session:
+        session, state = opened.session(ask=ask, kept=file.read(), id=file.id)
+        async with session:
             yield session
             file.write(state.dump())

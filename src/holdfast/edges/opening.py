@@ -6,7 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.builtin.config import Config, load_config
 from holdfast.builtin.session import TOOLS, open_session
+from holdfast.builtin.state import State
 from holdfast.call.hooks import AskCallback
 from holdfast.call.rules import Permissions
 from holdfast.call.run import Session
@@ -24,6 +26,7 @@ class Opening:
     roots: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = TOOLS
     permissions: Permissions | None = None
+    config_file: str | None = None
 
     def session(
         self,
@@ -31,37 +34,55 @@ class Opening:
         *,
         ask: AskCallback | None = None,
         overrides: Mapping[str, Factory] | None = None,
+        kept: str | None = None,
         logger: logging.Logger | None = None,
         id: str | None = None,
-    ) -> Session:
+    ) -> tuple[Session, State]:
         """Held inside the named roots, else inside `roots`, else inside the current directory.
 
-        Only who names a root may take `/` or the home directory. Raises ToolError for a root that can't be one.
+        Only who names a root may take `/` or the home directory. `kept` is what another session's state was dumped
+        as. Raises ToolError for a root that can't be one, or a configuration that can't be read.
         """
-        return open_session(
-            self._scope(roots),
+        config = self.config(roots)
+        state = State.load(kept or "", require_read=config.require_read)
+        session = open_session(
+            self._scope(roots, config),
             builtin=self.tools,
-            permissions=self.permissions,
+            permissions=self.permissions or config.permissions,
+            cache=config.cache,
+            require_read=config.require_read,
             ask=ask,
-            overrides=overrides,
+            overrides={**state.overrides(), **(overrides or {})},
             logger=logger,
             id=id,
         )
+        return session, state
 
     def place(self) -> str:
         """The directory where relative paths start. Raises ToolError for a root that can't be one."""
         return self._scope(()).roots[0].given
 
-    def _scope(self, roots: Sequence[str]) -> Scope:
-        return Scope.workspace(*self.roots, wide=True) if self.roots else Scope.workspace(*(roots or (".",)))
+    def config(self, roots: Sequence[str] = ()) -> Config:
+        return load_config(self.config_file, [root.real for root in self._scope(roots).roots])
+
+    def _scope(self, roots: Sequence[str], config: Config | None = None) -> Scope:
+        named = self.roots or tuple(roots) or (".",)
+        said = config or Config()
+        return Scope.workspace(*named, wide=bool(self.roots), deny=said.deny, protect=said.protect)
 
 
 def opening(
-    roots: Iterable[str] = (), extra: Iterable[str] = (), profile: str | None = None, names: Sequence[str] = ()
+    roots: Iterable[str] = (),
+    extra: Iterable[str] = (),
+    profile: str | None = None,
+    names: Sequence[str] = (),
+    config_file: str | None = None,
 ) -> Opening:
-    """Raises InvalidArgument for a profile, tool or module that is not there."""
+    """Raises ToolError for a profile, tool, module or configuration that is not there."""
     more = [tool for spec in extra for tool in tools_in(spec)]
-    return Opening(tuple(roots), tuple(pick([*TOOLS, *more], profile, names, always=more)))
+    bare = Opening(tuple(roots), config_file=config_file)
+    chosen = profile or (None if names else load_config(config_file).profile)
+    return Opening(bare.roots, tuple(pick([*TOOLS, *more], chosen, names, always=more)), None, config_file)
 
 
 def tools_in(spec: str) -> list[Tool]:

@@ -43,7 +43,9 @@ class StateFile:
             return False
         return True
 
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None
+    ) -> None:
         os.close(self._lock)
 
     def read(self) -> str:

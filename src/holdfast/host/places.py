@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import sys
 from pathlib import Path
 
 from holdfast.errors import Internal
@@ -25,3 +27,12 @@ def private_directory(path: Path) -> Path:
     if stat.S_IMODE(facts.st_mode) != 0o700:
         os.chmod(path, 0o700)
     return path
+
+
+def own_command() -> list[str]:
+    """How another program starts this one: by name where that is us, else by the interpreter that runs now."""
+    found = shutil.which("holdfast")
+    own = os.path.join(os.path.dirname(sys.executable), "holdfast")
+    if found is not None and os.path.realpath(found) == os.path.realpath(own):
+        return ["holdfast"]
+    return [own] if os.access(own, os.X_OK) else [sys.executable, "-m", "holdfast"]

@@ -35,7 +35,7 @@ def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: 
     holdfast call Edit '{"file_path": "a.py", "old_string": "x", "new_string": "y"}' --session fix
     """
     if arguments == "-":
-        arguments = click.get_text_stream("stdin").read()
+        arguments = sys.stdin.read()
     with told_as_usage():
         message = anyio.run(_call, tool, arguments, opened, name)
     if as_json:

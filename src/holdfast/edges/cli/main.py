@@ -6,7 +6,9 @@ import click
 
 from holdfast.edges.cli.call import call
 from holdfast.edges.cli.check import check
+from holdfast.edges.cli.init import init
 from holdfast.edges.cli.serve import serve
+from holdfast.edges.cli.shell_complete import completion
 from holdfast.edges.cli.tools import tools
 
 
@@ -19,10 +21,10 @@ def main() -> None:
     holdfast call Read '{"file_path": "README.md"}'   try a tool
     holdfast tools                                    see them all
     holdfast serve                                    serve them to an MCP client on stdio
+    holdfast init claude --write                      tell your client about it
+    holdfast doctor                                   what this machine offers
     """
 
 
-main.add_command(call)
-main.add_command(check)
-main.add_command(serve)
-main.add_command(tools)
+for command in (call, tools, serve, check, init, completion):
+    main.add_command(command)

@@ -25,9 +25,7 @@ _OPTIONS = (
     click.option(
         "--profile",
         type=click.Choice(list(PROFILES)),
-        default=DEFAULT,
-        show_default=True,
-        help="Which tools there are; `holdfast tools --cost` shows the price of each profile.",
+        help=f"Which tools there are, by default {DEFAULT}; `holdfast tools --cost` shows what each costs.",
     ),
     click.option("--tools", "names", metavar="NAME,...", help="These tools and no others."),
     click.option(
@@ -37,6 +35,12 @@ _OPTIONS = (
         metavar="MODULE",
         help="Add the tools defined in a module (my_pkg.tools) or file (tools.py). Its code runs.",
     ),
+    click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        help="Your configuration; a holdfast.toml in the root can only narrow it.",
+    ),
 )
 
 
@@ -44,11 +48,17 @@ def opening_options(function: F) -> F:
     """Adds the options that say what is opened; the command gets them as one `opened` argument."""
 
     def gathered(
-        *args: Any, roots: tuple[str, ...], profile: str, names: str | None, extra: tuple[str, ...], **kwargs: Any
+        *args: Any,
+        roots: tuple[str, ...],
+        profile: str | None,
+        names: str | None,
+        extra: tuple[str, ...],
+        config_file: str | None,
+        **kwargs: Any,
     ) -> Any:
         named = [name.strip() for name in (names or "").split(",") if name.strip()]
         with told_as_usage():
-            opened = opening(roots, extra, profile, named)
+            opened = opening(roots, extra, profile, named, config_file)
         return function(*args, opened=opened, **kwargs)
 
     gathered.__name__, gathered.__doc__ = function.__name__, function.__doc__

@@ -16,6 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from holdfast.builtin.keys import PERSON
+from holdfast.builtin.state import State
 from holdfast.call.run import Session
 from holdfast.edges.mcp.ask import AtClient, ask_by_form
 from holdfast.edges.mcp.visit import Rounds, ToClient, Visit
@@ -43,6 +44,7 @@ class Seat:
 
     opening: anyio.Lock = field(default_factory=anyio.Lock)
     session: Session | None = None
+    state: State | None = None
     outputs: OrderedDict[str, tuple[str, OutputRef]] = field(default_factory=OrderedDict[str, tuple[str, OutputRef]])
     users: int = 0
     left_at: float = 0.0
@@ -116,7 +118,13 @@ class Desk:
         logger = logging.Logger("holdfast.client", logging.INFO)
         logger.parent = logging.getLogger("holdfast")
         logger.addHandler(ToClient())
-        seat.session = self.opening.session(roots, ask=ask_by_form, overrides={PERSON.id: AtClient}, logger=logger)
+        seat.session, seat.state = self.opening.session(
+            roots,
+            ask=ask_by_form,
+            overrides={PERSON.id: AtClient},
+            kept=seat.state.dump() if seat.state else None,
+            logger=logger,
+        )
 
     async def _roots(self, visit: Visit) -> list[str]:
         if self.opening.roots or not self._ask_for_roots:

@@ -13,6 +13,7 @@ from holdfast.call.hooks import AskCallback
 from holdfast.call.rules import Permissions
 from holdfast.call.run import Session
 from holdfast.edges.profiles import pick
+from holdfast.host.fs import ScopedFs
 from holdfast.host.load import load_module
 from holdfast.host.scope import Scope
 from holdfast.tool.context import Factory
@@ -46,7 +47,7 @@ class Opening:
         config = self.config(roots)
         state = State.load(kept or "", require_read=config.require_read)
         session = open_session(
-            self._scope(roots, config),
+            ScopedFs(self._scope(roots, config), encoding=config.encoding),
             builtin=self.tools,
             permissions=self.permissions or config.permissions,
             cache=config.cache,

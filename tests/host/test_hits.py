@@ -17,13 +17,13 @@ LINES = st.dictionaries(
 FILES = st.dictionaries(NAMES, LINES, max_size=8)
 
 
-def printed(files: dict[str, dict[int, tuple[bool, str]]]) -> bytes:
+def printed(files: dict[str, dict[int, tuple[bool, str]]], between: bytes = b"\n") -> bytes:
     """As `rg --heading --null -n` prints them, in the order they are given."""
     blocks: list[bytes] = []
     for name, lines in files.items():
         body = "".join(f"{n}{':' if lines[n][0] else '-'}{lines[n][1]}\n" for n in sorted(lines))
         blocks.append(f"./{name}\0{body}".encode())
-    return b"\n".join(blocks)
+    return between.join(blocks)
 
 
 def read(data: bytes, cuts: list[int], into: FirstHits) -> HitReader:
@@ -36,12 +36,18 @@ def read(data: bytes, cuts: list[int], into: FirstHits) -> HitReader:
 
 
 @settings(max_examples=60)
-@given(FILES, st.lists(st.integers(0, 10_000), max_size=6), st.integers(0, 12), st.integers(1, 12))
+@given(
+    FILES,
+    st.lists(st.integers(0, 10_000), max_size=6),
+    st.integers(0, 12),
+    st.integers(1, 12),
+    st.sampled_from([b"\n", b"\r\n"]),
+)
 def test_any_pieces_give_the_window_that_a_naive_reader_gives(
-    files: dict[str, dict[int, tuple[bool, str]]], cuts: list[int], offset: int, limit: int
+    files: dict[str, dict[int, tuple[bool, str]]], cuts: list[int], offset: int, limit: int, between: bytes
 ) -> None:
     first = FirstHits(offset + limit, by_file=False)
-    read(printed(files), cuts, first)
+    read(printed(files, between), cuts, first)
     shown = window(first.in_order(), offset, limit, before=0, after=0)
     matches = [
         (name, number, text.removesuffix("\r"))

@@ -2,7 +2,8 @@
 
 The form is `rg --heading --null -n`: for each file its path and a NUL, then its lines (`12:text` for a match,
 `13-text` for context, `--` between groups), then an empty line. A line of a hit always begins with its number,
-so that nothing in a file can look like a path; and no text that ripgrep prints holds a NUL.
+so that nothing in a file can look like a path; and no text that ripgrep prints holds a NUL. Of a binary file there
+is one line, which says so.
 
 Long lines are left out at first (`--max-columns`) and fetched in a second run, only for what is shown, with the
 column of the match (`12:5:text`): they are cut around it, whatever their length.
@@ -21,7 +22,7 @@ _LEAD_BYTES = 120  # of a long line, how much stays in front of the match
 _LONG = 64 * 1024  # a line longer than this is never held whole
 
 _NOTICE = re.compile(rb": [Bb]inary file matches \(found [^\n]*\)\n")
-_NOTICE_IN_BODY = re.compile(rb"^(?![0-9]|--$)[^\0]*?: [Bb]inary file matches \(found [^\n]*\)\n", re.MULTILINE)
+_NOTICE_IN_BODY = re.compile(rb"^(?![0-9]|--$)([^\0]*?): [Bb]inary file matches \(found [^\n]*\)\n", re.MULTILINE)
 _NUMBERED = re.compile(rb"([0-9]+)(?:(:)|-)")
 _NUMBERED_WITH_COLUMN = re.compile(rb"([0-9]+)(?::([0-9]+):|-)")
 _MATCHING = re.compile(rb"^[0-9]+:", re.MULTILINE)
@@ -179,7 +180,7 @@ class HitReader:
         """Read on from `at`; the same place again means: more data is needed."""
         if self._long is not None:
             return self._read_long(self._long, data, at)
-        if data[at] == 0x0A:
+        if data[at] in b"\r\n":
             self._finish()
             return at + 1
         return self._read_heading(data, at) if self._file is None else self._read_lines(data, at)
@@ -201,11 +202,11 @@ class HitReader:
         return self._keep is None or self._keep(os.fsdecode(path.removeprefix(b"./")))
 
     def _read_lines(self, data: bytes, at: int) -> int:
-        end = data.find(b"\n\n", at)
+        end = _block_end(data, at)
         if end >= 0:
             self._take(data[at : end + 1])
             self._finish()
-            return end + 2
+            return end + 1
         last = data.rfind(b"\n", at)
         if last >= 0:
             self._take(data[at : last + 1])
@@ -233,11 +234,14 @@ class HitReader:
     def _take(self, lines: bytes) -> None:
         """Whole lines of the open file: count them, and keep those that are wanted."""
         assert self._file is not None
-        if b"inary file matches (found " in lines and (notice := _NOTICE_IN_BODY.search(lines)):
-            self.binary_files += bool(self._file.path)
-            lines = lines[: notice.start()] + lines[notice.end() :]
+        if b"inary file matches (found " in lines:
+            lines = _NOTICE_IN_BODY.sub(self._note_binary, lines)
         rest = self._keep_lines(self._file, lines)
         self._file.count += self._count(rest)
+
+    def _note_binary(self, notice: re.Match[bytes]) -> bytes:
+        self.binary_files += self._is_kept(notice.group(1))
+        return b""
 
     def _keep_lines(self, file: OpenFile, lines: bytes) -> bytes:
         """Take lines one by one while they are wanted; what is left only has to be counted."""
@@ -270,6 +274,13 @@ class HitReader:
         if self._file is not None and self._file.path and self._file.count:
             self._into.add(self._file)
         self._file = None
+
+
+def _block_end(data: bytes, at: int) -> int:
+    """Where the last line of a file ends, before an empty one (whose end is "\\r\\n" with one thread); else -1."""
+    end = data.find(b"\n\n", at)
+    other = data.find(b"\n\r\n", at, len(data) if end < 0 else end)
+    return end if other < 0 else other
 
 
 def _first_shown(numbered: re.Match[bytes], total: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.builtin.config import Config, load_config, parse_config
+from holdfast.builtin.config import Config, load_config, parse_config, refuse_unknown_tools
 from holdfast.call.decision import Action
 from holdfast.call.examples import trials
 from holdfast.call.rules import Permissions
@@ -251,6 +251,15 @@ def test_files_that_are_no_files_are_refused(folder: Path) -> None:
     inside.write_bytes(b"a = '\xff'")
     with pytest.raises(InvalidArgument, match=r"not UTF-8 \(byte 5\)"):
         loaded(folder)
+
+
+def test_a_rule_about_a_tool_that_is_not_there_stops_the_start() -> None:
+    rules = '[permissions]\nrule_set = "workspace"\nrule = [{tool = "bsh", pattern = "rm *", action = "deny"}]'
+    config = parse_config(rules, "x.toml")
+    with pytest.raises(InvalidArgument, match=r"x\.toml, rule 1: no tool named `bsh`; did you mean `Bash`\?"):
+        refuse_unknown_tools(config.permissions, ["Read", "Bash"])
+    refuse_unknown_tools(parse_config(rules.replace("bsh", "bASH")).permissions, ["Read", "Bash"])
+    refuse_unknown_tools(None, [])
 
 
 # --- narrowing ---

@@ -132,6 +132,9 @@ STEPS = [
     Step(
         "what changes later words", lines, "SHELL_STATE", frozenset[str](), bash(Permissions("allow"), "export A=b")
     ),
+    Step(
+        "texts for a shell are proved too", lines, "unproved_text", nothing, bash(Permissions("allow"), "sh -c '$x'")
+    ),
     Step("words that leave the workspace", commands.Workspace, "outside", never, bash(READ_ONLY, "cat /etc/passwd")),
     Step(
         "every spelling of a path",

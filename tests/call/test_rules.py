@@ -243,6 +243,19 @@ def test_any_options_vouches_for_every_option_but_not_for_what_changes_later_wor
     assert bash(permissions, "echo $HOME").action == "ask"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["bash -c 'echo $x'", "sudo sh -c 'ls > y'", "env bash -c \"sh -c 'ls *'\"", "find . -exec sh -c 'rm $0' x"],
+)
+def test_a_shell_with_a_text_that_can_not_be_proved_is_asked_about_where_everything_is_allowed(line: str) -> None:
+    for permissions in (
+        Permissions("allow"),
+        Permissions("ask", [PermissionRule("*", "*", "allow", any_options=True)]),
+    ):
+        assert bash(permissions, line).action == "ask"
+        assert bash(permissions, "bash -c 'ls; make' && env A=b nice grep 'a b' x").action == "allow"
+
+
 def test_harmless_options_before_a_subcommand_are_looked_past() -> None:
     permissions = Permissions("ask", [PermissionRule("Bash", "git log *", "allow")])
     assert bash(permissions, "git --no-pager log -5").action == "allow"

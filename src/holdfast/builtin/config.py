@@ -60,6 +60,18 @@ def parse_config(text: str, path: str = "holdfast.toml") -> Config:
     return _with(Config(), _parsed(ConfigText(path, text, True)), path)
 
 
+def refuse_unknown_tools(permissions: Permissions | None, known: Iterable[str]) -> None:
+    """A rule about a tool that is not there would be open by mistake: `tool = "Bsh"`."""
+    names = {name.lower(): name for name in known}
+    for layer in () if permissions is None else (permissions, *permissions.narrowed_by):
+        for rule in layer.rules:
+            name = rule.tool.lower()
+            if rule.source and name != "*" and not name.startswith("effect:") and name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                hint = f"did you mean `{names[near[0]]}`?" if near else f"there are {', '.join(names.values())}"
+                raise InvalidArgument(f"{rule.source}: no tool named `{rule.tool}`; {hint}")
+
+
 # What a file may say, as pydantic models; an unknown key is an error.
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.call.shell.programs import BEFORE_SUBCOMMAND, WRAPPERS
 from holdfast.call.shell.recogniser import LONGEST_LINE, Proved, recognise
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
 
 Words: TypeAlias = tuple[str | None, ...]  # None is a word that only the shell will know
 
@@ -79,6 +80,27 @@ def _commands_in_strings(words: Words, starts: range) -> Iterator[Words]:
             yield from commands_seen(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
 
 
+_IS_A_LINE = re.compile(r"[\s;|&$`(<>]")
+
+
+def unproved_text(words: Words, depth: int = 0) -> str | None:
+    """A text that a wrapper may run and that can't be proved itself: `sh -c 'echo $x'`; None when there is none."""
+    name = _name(words[0])
+    if name not in WRAPPERS and name not in _RUNS_AFTER:
+        return None
+    for start in _inner_starts(name, words):
+        word = words[start]
+        if word is None or not _IS_A_LINE.search(word):
+            continue
+        proof = recognise(word)
+        if not isinstance(proof, Proved) or depth == DEEPEST:
+            return word
+        inner = (unproved_text(argv, depth + 1) for argv in proof.commands)
+        if (deeper := next((text for text in inner if text is not None), None)) is not None:
+            return deeper
+    return None
+
+
 def commands_seen(line: str) -> Sequence[Words]:
     """The commands of any line, proved or not."""
     proof = recognise(line)
@@ -104,16 +126,19 @@ def walked(line: str) -> Sequence[Words]:
     return seen
 
 
-_shared: list[Any] = []
+@lru_cache(maxsize=1)
+def _language() -> Language:
+    import tree_sitter_bash  # noqa: PLC0415  # loaded when a line can't be proved, not with holdfast
+    from tree_sitter import Language  # noqa: PLC0415  # the same
+
+    return Language(tree_sitter_bash.language())
 
 
 def _parser() -> Parser:
-    if not _shared:
-        import tree_sitter_bash  # noqa: PLC0415  # loaded when a line can't be proved, not with holdfast
-        from tree_sitter import Language, Parser  # noqa: PLC0415  # the same
+    """A parser for this line alone: they are cheap, and two threads can't share one."""
+    from tree_sitter import Parser  # noqa: PLC0415  # the same
 
-        _shared.append(Parser(Language(tree_sitter_bash.language())))
-    return _shared[0]
+    return Parser(_language())
 
 
 def _nodes(root: Node) -> Iterator[Node]:

@@ -16,7 +16,7 @@ from holdfast.call.shell.commands import (
     open_words_problem,
     plainly,
 )
-from holdfast.call.shell.denied import Words, sightings, walked
+from holdfast.call.shell.denied import Words, sightings, unproved_text, walked
 from holdfast.call.shell.options import Program
 from holdfast.call.shell.programs import SHELL_STATE
 from holdfast.call.shell.recogniser import Argv, NotProvable, recognise
@@ -135,6 +135,8 @@ class LineRules:
         """Where every option is allowed: not what changes the meaning of later words, nor what leaves."""
         if argv[0] in SHELL_STATE and self.tables.find(argv) is None:
             return f"`{argv[0]}` changes what later commands mean"
+        if (text := unproved_text(argv)) is not None:
+            return f"`{argv[0]}` may run `{_shown((text,))}`, and it can't be proved what that does"
         if self.inside_only:
             leaving = next((word for word in argv[1:] if self.workspace.outside(word)), None)
             return None if leaving is None else f"`{_shown(argv)}`: `{leaving}` leaves the workspace"

@@ -171,8 +171,10 @@ class AgentToolkit:
         return _outcome(await self._session.call(name, args))
 
     async def aclose(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        """End what the calls left running. A call after that starts anew, and remembers nothing."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def __aenter__(self) -> AgentToolkit:
         return self

@@ -15,10 +15,12 @@ _prefixes: list[str] = []
 
 def numbered(rows: Sequence[str], first: int, longer: dict[int, int] | None = None) -> list[str]:
     """Rows with their numbers. `longer` tells by index the bytes that a row had before it was cut to size."""
-    if longer or (rows and max(map(len, rows)) > LONGEST_LINE):
+    longest = max(map(len, rows), default=0)
+    if longer or longest > LONGEST_LINE:
         rows = [_clipped(row, (longer or {}).get(at)) for at, row in enumerate(rows)]
+        longest = LONGEST_LINE * 2
     shown = list(map(operator.add, _prefixed(first, len(rows)), rows))
-    return shown if sum(map(len, shown)) * 4 < ROOM else _fitting(shown)
+    return shown if len(shown) * (longest + 8) * 4 < ROOM else _fitting(shown)
 
 
 def _prefixed(first: int, count: int) -> Sequence[str]:
@@ -39,6 +41,8 @@ def _clipped(row: str, size: int | None) -> str:
 
 def _fitting(rows: list[str]) -> list[str]:
     """The first rows, as many as there is room for; one at least."""
+    if sum(map(len, rows)) * 4 < ROOM:
+        return rows
     room = ROOM
     for at, row in enumerate(rows):
         room -= len(row.encode("utf-8", "replace")) + 1

@@ -155,7 +155,7 @@ class _Taking:
         parts = chunk.split(b"\n", self._limit - len(self.lines))
         last = parts.pop()
         enough = len(parts) == self._limit - len(self.lines)
-        if self._take_at_once(chunk, parts):
+        if self._take_at_once(parts, len(chunk) - len(last), b"\r" in chunk):
             parts = []
         for position, part in enumerate(parts):
             self._close(part, b"\r")
@@ -169,15 +169,13 @@ class _Taking:
         self._open_length += len(last)
         self._open = (self._open + last[:KEPT])[:KEPT] if len(self._open) < KEPT else self._open
 
-    def _take_at_once(self, chunk: bytes, parts: list[bytes]) -> bool:
-        """The common case: short lines that all fit."""
-        if self._open_length or not parts or max(map(len, parts)) > 8192:
-            return False
-        cost = sum(map(len, parts)) + 8 * len(parts)
-        if cost >= self._budget:
+    def _take_at_once(self, parts: list[bytes], size: int, returns: bool) -> bool:
+        """The common case: lines that all fit, none of them too long to be kept."""
+        cost = size + 7 * len(parts)
+        if self._open_length or not parts or cost >= self._budget or (size > KEPT and max(map(len, parts)) > KEPT):
             return False
         self._budget -= cost
-        self.lines += [part.removesuffix(b"\r") for part in parts] if b"\r" in chunk else parts
+        self.lines += [part.removesuffix(b"\r") for part in parts] if returns else parts
         return True
 
     def _close(self, part: bytes, stripped: bytes) -> None:

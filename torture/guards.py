@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from torture.file_guards import FILE_GUARDS
 from torture.trial import Outcome, Torment
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +26,7 @@ class Guard:
     tests: str
 
 
-GUARDS: tuple[Guard, ...] = ()
+GUARDS: tuple[Guard, ...] = tuple(Guard(*row) for row in FILE_GUARDS)
 
 
 def run(torment: Torment) -> None:

@@ -149,6 +149,9 @@ def test_devices_and_kernel_links_are_not_files(root: Path, strategy: Strategy) 
         if os.path.lexists(path):
             with pytest.raises(NotFile):
                 read(fs, path)
+    if os.path.isdir("/proc/self/fd"):
+        with pytest.raises(NotDirectory):
+            fs.open_dir(WorkPath("/proc"))
     os.symlink("/proc/self/environ", root / "env")
     with pytest.raises(NotFile):
         read(fs, "env")

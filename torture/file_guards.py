@@ -53,8 +53,8 @@ FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "links lead into a root or nowhere",
         "host/beneath.py",
-        "if found is None:\n            named",
-        "if False:\n            named",
+        'raise SandboxViolation(f"{what} outside the workspace ({named}); use a path inside it")',
+        'found = (Root("/", "/", os.open("/", DIRECTORY_FLAGS), -1, writable=True), absolute[1:] + named[:0])',
         BENEATH,
     ),
     ("at most 40 links", "host/beneath.py", "if self._hops > MAX_HOPS:", "if self._hops > 45:", BENEATH),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 
 import pytest
 from hypothesis import example, given
@@ -136,6 +137,27 @@ async def test_no_match_shows_the_nearest_place_with_its_white_space(bench: Benc
     assert "→ is a tab" in message
     message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string="qqqq zzzz", new_string="y")
     assert "nor anything like it" in message
+
+
+async def test_the_nearest_place_of_a_large_block_in_a_large_file_is_found(bench: Bench) -> None:
+    lines = [f"    value_{n} = compute({n * 7 % 1000}, mode='{n % 13}')" for n in range(20_000)]
+    name = await opened(bench, "\n".join(lines) + "\n")
+    old = "\n".join(line.replace("compute", "computed") for line in lines[12_000:12_200])
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="x")
+    assert "line 12001 to 12200" in message
+    old = "\n".join([*lines[500:650], "a line that is not there", *lines[650:700]])
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="x")
+    assert "line 501 to 701" in message
+    arguments = {"file_path": name, "new_string": "x", "match_mode": "block_anchor"}
+    assert "block_anchor" in await bench.ok("Edit", **arguments, old_string=old)
+
+
+async def test_a_file_of_lines_that_are_all_alike_does_not_stall_the_report(bench: Bench) -> None:
+    name = await opened(bench, "".join(f"{n:0190d} the same words in each line\n" for n in range(20_000)))
+    started = time.monotonic()
+    old = "x" + "0" * 189 + " the same words in each line, nearly\n"
+    await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old * 3, new_string="x")
+    assert time.monotonic() - started < 60
 
 
 async def test_the_same_text_is_a_success_that_changes_nothing(bench: Bench) -> None:

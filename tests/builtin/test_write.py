@@ -52,7 +52,7 @@ async def test_the_guard_can_be_turned_off(bench: Bench) -> None:
     bench.put("a.txt", "x\n")
     async with open_session(Scope.workspace(bench.root), require_read=False) as session:
         message = await session.call("Write", {"file_path": "a.txt", "content": "y"})
-    assert message.text == "overwrote `a.txt`: 2 bytes, 1 lines added, 1 removed"
+    assert message.text.startswith("overwrote `a.txt`: 2 bytes, 1 lines added, 1 removed; ")
 
 
 async def test_a_link_is_written_through_and_named(bench: Bench) -> None:
@@ -65,7 +65,7 @@ async def test_a_link_is_written_through_and_named(bench: Bench) -> None:
 async def test_the_ways_of_a_file_survive(bench: Bench) -> None:
     bench.put("crlf.txt", b"\xef\xbb\xbfa\r\nb\r\nc")
     await bench.ok("Read", file_path="crlf.txt")
-    await bench.ok("Write", file_path="crlf.txt", content="a\nB\nc\n")
+    assert "were kept" in await bench.ok("Write", file_path="crlf.txt", content="a\nB\nc\n")
     assert bench.bytes_of("crlf.txt") == b"\xef\xbb\xbfa\r\nB\r\nc"
 
 

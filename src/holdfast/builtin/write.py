@@ -33,7 +33,8 @@ def write(
     if change.before == change.after:
         return f"{shown} has this content already ({size} bytes); nothing was written"
     added, removed = counted(change.before, change.after)
-    return f"overwrote {shown}: {size} bytes, {added} lines added, {removed} removed"
+    kept = "" if change.after == content.encode() else "; its encoding, line ends and final newline were kept"
+    return f"overwrote {shown}: {size} bytes, {added} lines added, {removed} removed{kept}"
 
 
 def named(fs: ScopedFs, path: WorkPath, real: str) -> str:

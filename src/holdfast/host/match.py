@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import heapq
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,13 @@ from dataclasses import dataclass
 from holdfast.host.text import line_ends, usual_end, with_ends
 
 SIMILAR = 0.8
-_PAIRS = 2_000  # pairs of first and last line that are looked at
-_CANDIDATES = 40  # places compared closely when nothing matches
+_PAIRS = 200  # pairs of first and last line that are looked at
+_CLOSELY = 60  # pairs of lines in two blocks that are compared character by character
+_WIDTH = 200  # characters of a line that are compared
+_WORDS = 100  # words of a text by which its place is looked for
+_ALIKE = 5_000  # lines among which alike ones are looked for
+_HIGH = 60  # lines of a text that count for where it is nearest
+_CANDIDATES = 20  # places compared closely when nothing matches
 
 Span = tuple[int, int]
 
@@ -153,21 +159,37 @@ def anchored_matches(lines: Lines, old: bytes) -> list[LineMatch]:
         pairs += len(near)
         if pairs > _PAIRS:
             break
-        scored = [(_similarity(wanted[1:-1], lines.trimmed[first + 1 : last]), -last) for last in near]
+        scored = [(similarity(wanted[1:-1], lines.trimmed[first + 1 : last]), -last) for last in near]
         best = max(scored, default=(0.0, 0))
         if best[0] >= SIMILAR:
             matches.append(LineMatch(first, -best[1]))
     return matches
 
 
-def _similarity(wanted: Sequence[bytes], found: Sequence[bytes]) -> float:
+def similarity(wanted: Sequence[bytes], found: Sequence[bytes]) -> float:
+    """How alike two blocks of lines are, 0 to 1: lines that are the same, and lines that are nearly so."""
     if wanted == found:
         return 1.0
-    one, other = (b"\n".join(part).decode("utf-8", "replace") for part in (wanted, found))
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.real_quick_ratio() < SIMILAR or matcher.quick_ratio() < SIMILAR:
-        return 0.0
-    return matcher.ratio()
+    whole = sum(len(line) + 1 for line in (*wanted, *found))
+    matcher = difflib.SequenceMatcher(None, wanted, found, autojunk=False)
+    same, compared = 0.0, 0
+    for what, first, last, start, end in matcher.get_opcodes():
+        if what == "equal":
+            same += 2 * sum(len(line) + 1 for line in wanted[first:last])
+        elif what == "replace":
+            for one, other in zip(wanted[first:last], found[start:end], strict=False):
+                compared += 1
+                same += _line_similarity(one, other, closely=compared <= _CLOSELY) * (len(one) + len(other) + 2)
+    return same / whole if whole else 1.0
+
+
+def _line_similarity(one: bytes, other: bytes, *, closely: bool) -> float:
+    matcher = difflib.SequenceMatcher(None, _short(one), _short(other), autojunk=False)
+    return matcher.ratio() if closely else matcher.quick_ratio()
+
+
+def _short(line: bytes) -> str:
+    return line.decode("utf-8", "replace")[:_WIDTH]
 
 
 def line_splice(lines: Lines, match: LineMatch, old: bytes, new: bytes) -> Splice:
@@ -212,43 +234,73 @@ def _shifted(line: bytes, known: dict[bytes, bytes], asked: bytes, real: bytes) 
 
 def nearest(lines: Lines, old: bytes) -> LineMatch | None:
     """The place in the file that is most like the text that was not found."""
-    wanted = [line for line in Lines(old).trimmed if line]
+    trimmed = Lines(old).trimmed
+    wanted = [line for line in trimmed if line]
     if not wanted or not lines.raw:
         return None
-    height = len(Lines(old).trimmed)
-    scored = [(_likeness(lines, first, height, wanted), -first) for first in _beginnings(lines, Lines(old).trimmed)]
+    height = len(trimmed)
+    scored = [
+        (similarity(wanted[:_HIGH], [line for line in lines.trimmed[first : first + height] if line][:_HIGH]), -first)
+        for first in _beginnings(lines, trimmed)
+    ]
     best = max(scored, default=(0.0, 0))
-    if best[0] < 0.3:
+    if best[0] < 0.4:
         return None
     first = -best[1]
     return LineMatch(first, min(first + height, len(lines.raw)) - 1)
 
 
 def _beginnings(lines: Lines, wanted: Sequence[bytes]) -> Iterable[int]:
-    """Where the text might begin, judged by lines that are the same, else by lines that are alike."""
+    """Where the text might begin: judged by lines that are the same, else by rare words, else by alike lines."""
     where: dict[bytes, list[int]] = {}
     for at, line in enumerate(lines.trimmed):
         where.setdefault(line, []).append(at)
-    votes: dict[int, int] = {}
+    votes: dict[int, float] = {}
     for depth, line in enumerate(wanted):
         for at in where.get(line, ())[:_CANDIDATES] if line else ():
-            votes[max(0, at - depth)] = votes.get(max(0, at - depth), 0) + len(line)
+            _vote(votes, at - depth, len(line))
+    if not votes:
+        _vote_by_words(votes, lines, wanted)
     if not votes:
         longest = max(range(len(wanted)), key=lambda depth: len(wanted[depth]))
         for line in _alike(wanted[longest], list(where)):
-            votes.update((max(0, at - longest), 1) for at in where[line][:_CANDIDATES])
+            for at in where[line][:_CANDIDATES]:
+                _vote(votes, at - longest, 1)
     return sorted(votes, key=lambda at: (-votes[at], at))[:_CANDIDATES]
 
 
+def _vote(votes: dict[int, float], at: int, weight: float) -> None:
+    votes[max(0, at)] = votes.get(max(0, at), 0) + weight
+
+
+def _vote_by_words(votes: dict[int, float], lines: Lines, wanted: Sequence[bytes]) -> None:
+    """Long words first: the rarer one is in the file, the more its places count."""
+    words = {word: depth for depth, line in enumerate(wanted) for word in re.findall(rb"\w{4,}", line)}
+    for word in sorted(words, key=len, reverse=True)[:_WORDS]:
+        places = _places(lines.body, word)
+        for place in places:
+            _vote(votes, bisect.bisect_right(lines.starts, place) - 1 - words[word], 1 / len(places))
+
+
+def _places(body: bytes, word: bytes) -> list[int]:
+    """Where a word is; nowhere, when it is everywhere."""
+    places: list[int] = []
+    at = body.find(word)
+    while at >= 0:
+        places.append(at)
+        if len(places) > _CANDIDATES:
+            return []
+        at = body.find(word, at + len(word))
+    return places
+
+
 def _alike(line: bytes, others: list[bytes]) -> list[bytes]:
-    wanted = line.decode("utf-8", "replace")[:400]
-    near = [other for other in others if abs(len(other) - len(line)) <= len(line) // 2 + 4][:5_000]
-    texts = {other.decode("utf-8", "replace")[:400]: other for other in near}
-    return [texts[text] for text in difflib.get_close_matches(wanted, texts, n=5, cutoff=0.5)]
-
-
-def _likeness(lines: Lines, first: int, height: int, wanted: Sequence[bytes]) -> float:
-    found = [line for line in lines.trimmed[first : first + height] if line]
-    one, other = (b"\n".join(part).decode("utf-8", "replace")[:4_000] for part in (wanted, found))
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=len(one) > 1_000)
-    return matcher.ratio()
+    """The lines that have most of their characters in common with one."""
+    matcher = difflib.SequenceMatcher(None, "", _short(line), autojunk=False)
+    scored: list[tuple[float, int]] = []
+    near = [other for other in others if abs(len(other) - len(line)) <= len(line) // 2 + 4][:_ALIKE]
+    for at, other in enumerate(near):
+        matcher.set_seq1(_short(other))
+        if matcher.real_quick_ratio() > 0.5 and (score := matcher.quick_ratio()) > 0.5:
+            scored.append((score, -at))
+    return [near[-at] for _, at in heapq.nlargest(5, scored)]

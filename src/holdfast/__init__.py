@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from holdfast.builtin.keys import FS
     from holdfast.builtin.session import builtin_tools, open_session
     from holdfast.builtin.toolkit import AgentToolkit, create_agent_toolkit, create_tool_context
+    from holdfast.call.cache import OutputCache
     from holdfast.call.decision import Decision, PermissionRule
     from holdfast.call.hooks import Ask, Deny, Question
     from holdfast.call.rules import Permissions
+    from holdfast.call.rulesets import rule_set
     from holdfast.call.run import Session
     from holdfast.errors import ToolError
     from holdfast.host.fs import ScopedFs
@@ -42,9 +44,11 @@ _HOMES = {
     "holdfast.builtin.keys": ("FS",),
     "holdfast.builtin.session": ("builtin_tools", "open_session"),
     "holdfast.builtin.toolkit": ("AgentToolkit", "create_agent_toolkit", "create_tool_context"),
+    "holdfast.call.cache": ("OutputCache",),
     "holdfast.call.hooks": ("Ask", "Deny", "Question"),
     "holdfast.call.decision": ("Decision", "PermissionRule"),
     "holdfast.call.rules": ("Permissions",),
+    "holdfast.call.rulesets": ("rule_set",),
     "holdfast.call.run": ("Session",),
     "holdfast.errors": ("ToolError",),
     "holdfast.host.fs": ("ScopedFs",),
@@ -80,6 +84,7 @@ __all__ = [
     "DocumentPart",
     "ImagePart",
     "JsonResult",
+    "OutputCache",
     "OutputRef",
     "PartsResult",
     "PermissionRule",
@@ -104,6 +109,7 @@ __all__ = [
     "create_tool_context",
     "define_tool",
     "open_session",
+    "rule_set",
     "tool",
 ]
 

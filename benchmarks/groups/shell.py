@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.harness import CACHE, Run, bound, compare, interleaved
 from benchmarks.inside import peak_mb, session_on
-from holdfast.host.sandbox import choose_sandbox
+from holdfast.host.sandbox import choose
 
 GROUP = "Bash"
 
@@ -19,7 +19,7 @@ def measure(run: Run) -> None:
     place = CACHE / "shell"
     place.mkdir(parents=True, exist_ok=True)
     _overhead(run, place, "off", 5.0)
-    level = getattr(choose_sandbox("auto"), "level", "none")
+    level = choose("auto").level
     if level == "none":
         run.not_run(GROUP, "overhead of a call in the sandbox", "≤ 10 ms", "neither bubblewrap nor Landlock here")
     else:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.builtin.config import Config, load_config
+from holdfast.builtin.config import Config, load_config, refuse_unknown_tools
 from holdfast.builtin.session import TOOLS, open_session
 from holdfast.builtin.state import State
 from holdfast.call.hooks import AskCallback
@@ -16,7 +16,7 @@ from holdfast.edges.profiles import pick
 from holdfast.host.fs import ScopedFs
 from holdfast.host.load import load_module
 from holdfast.host.scope import Scope
-from holdfast.tool.context import Factory
+from holdfast.tool.context import LOGGER, Factory
 from holdfast.tool.definition import Tool
 
 
@@ -45,6 +45,8 @@ class Opening:
         as. Raises ToolError for a root that can't be one, or a configuration that can't be read.
         """
         config = self.config(roots)
+        for note in config.ignored:
+            (logger or LOGGER).warning("ignored: %s", note)
         state = State.load(kept or "", require_read=config.require_read)
         session = open_session(
             ScopedFs(self._scope(roots, config), encoding=config.encoding),
@@ -64,7 +66,10 @@ class Opening:
         return self._scope(()).roots[0].given
 
     def config(self, roots: Sequence[str] = ()) -> Config:
-        return load_config(self.config_file, [root.real for root in self._scope(roots).roots])
+        """Raises ToolError for one that can't be read, or has rules about tools that are not there."""
+        config = load_config(self.config_file, [root.real for root in self._scope(roots).roots])
+        refuse_unknown_tools(config.permissions, [tool.name for tool in (*TOOLS, *self.tools)])
+        return config
 
     def _scope(self, roots: Sequence[str], config: Config | None = None) -> Scope:
         named = self.roots or tuple(roots) or (".",)

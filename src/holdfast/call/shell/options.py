@@ -146,6 +146,9 @@ def _read_options(program: Program, reading: _Reading) -> str | None:
     at = 0
     while at < len(reading.words):
         word = reading.words[at]
+        if program.operands == "one" and reading.operands and at not in reading.skip:
+            # Not every such program reads options after an operand: `xxd file -p` writes a file named `-p`.
+            return f"`{word}` after `{reading.operands[0]}`: a second file would be written"
         if word == "--" and program.style == "gnu":
             table, at = _table(program.after), at + 1
             if not program.after:

@@ -172,6 +172,23 @@ def test_protection_that_the_user_lifted_is_not_there(place: Path) -> None:
     assert picture(place / "in") != before
 
 
+def test_a_user_may_protect_hooks_and_config_alone_so_that_commits_work(place: Path) -> None:
+    repository(place / "in")
+    scope = Scope.workspace(place / "in", protect=[".git/hooks", ".git/config"])
+    commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m one && git log --oneline | wc -l"
+    texts = bash(
+        scope,
+        level("bwrap"),
+        commit,
+        "echo x > .git/hooks/pre-commit; git config core.fsmonitor evil",
+        "mv .git .moved; cp -r .moved .git; echo x > .git/hooks/pre-commit",
+    )
+    assert texts[0] == "1\n"
+    assert "busy" in texts[2]
+    assert not (place / "in" / ".git" / "hooks" / "pre-commit").exists()
+    assert "evil" not in (place / "in" / ".git" / "config").read_text()
+
+
 def protected_workspace(root: Path) -> list[tuple[str, int, bytes]]:
     repository(root)
     (root / ".mcp.json").write_text("{}")
@@ -234,7 +251,7 @@ def test_bubblewrap_hides_run_and_the_machines_temporary_files(place: Path) -> N
 
 
 @pytest.mark.parametrize("name", LEVELS)
-def test_a_command_can_not_signal_or_look_into_the_server(name: str, place: Path) -> None:
+def test_a_command_can_not_signal_what_is_outside(name: str, place: Path) -> None:
     sandbox = level(name)
     if name == "landlock" and landlock_version() < 6:
         pytest.skip("Landlock keeps signals inside from ABI 6 on")
@@ -242,8 +259,9 @@ def test_a_command_can_not_signal_or_look_into_the_server(name: str, place: Path
         pytest.skip("no process space of its own here")
     victim = subprocess.Popen(["sleep", "60"])
     try:
-        bash(Scope.workspace(place / "in"), sandbox, f"kill -9 {victim.pid}; kill -STOP {os.getpid()}")
-        assert victim.poll() is None
+        bash(Scope.workspace(place / "in"), sandbox, f"kill -9 {victim.pid}")
+        with pytest.raises(subprocess.TimeoutExpired):
+            victim.wait(0.5)
     finally:
         victim.kill()
         victim.wait()

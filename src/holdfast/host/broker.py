@@ -475,7 +475,7 @@ def sweep(spare: Iterable[int] = ()) -> list[bytes]:
         if None in reap():
             return []
         seen: set[int] = set()
-        while fresh := (set(descendants(spare)) - seen) or _newest(seen, spare):
+        while fresh := (set(descendants(spare)) - seen) or newest(seen, spare):
             seen |= fresh
             for pid in fresh:
                 _signal_one(pid, signal.SIGSTOP)
@@ -489,7 +489,7 @@ def sweep(spare: Iterable[int] = ()) -> list[bytes]:
         pause = min(pause * 2, 0.05)
 
 
-def _newest(seen: set[int], spare: set[int]) -> set[int]:
+def newest(seen: set[int], spare: set[int]) -> set[int]:
     """A child among the processes made last. One that forks and ends faster than a list of all processes can be
     read is in no list; the kernel's last process number leads to it."""
     me = os.getpid()

@@ -663,7 +663,9 @@ async def _discard(_: bytes) -> None:
 def _receive(line: socket.socket) -> list[bytes]:
     try:
         return line.recv(64 * 1024).split(b"\0")
-    except ConnectionError:
+    except BlockingIOError:
+        raise
+    except OSError:
         return [b""]
 
 

@@ -133,6 +133,7 @@ def bwrap_arguments(sandbox: Sandbox, walls: Walls, program: Sequence[str]) -> l
         *(["--ro-bind", path, path] for path in _needed(program)),
         *(["--ro-bind", path, path] for path in walls.read if path not in walls.write and path != "/"),
         *(["--bind", path, path] for path in sorted(walls.write, key=len) if path != "/"),
+        *(["--bind", path, path] for path in _pinned(walls)),
         *(["--ro-bind", path, path] for path in walls.protected),
         *(_hidden(path) for path in walls.denied),
         ["--chdir", "/", "--", *program],
@@ -159,6 +160,12 @@ def _needed(program: Sequence[str]) -> list[str]:
     """The interpreter and its program, where the masks over /tmp and /run would hide them."""
     wanted = [sys.base_prefix, *(word for word in program if word.startswith("/"))]
     return [path for path in wanted if path.startswith(("/tmp/", "/run/"))]
+
+
+def _pinned(walls: Walls) -> list[str]:
+    """A writable `.git` with protected names in it is mounted on itself: a mount can't be moved out of the way."""
+    parents = dict.fromkeys(os.path.dirname(path) for path in walls.protected)
+    return [path for path in parents if os.path.basename(path) == ".git"]
 
 
 def _hidden(path: str) -> list[str]:

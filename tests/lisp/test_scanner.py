@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -145,15 +146,15 @@ def test_column_0_is_not_believed_while_nothing_is_broken() -> None:
         "(" * 1_000_000,
         ")" * 1_000_000,
         "(" * 500_000 + ")" * 500_000,
-        "(\n" * 40_000,
-        "(a\n" * 40_000,
-        ") \n" * 40_000,
-        "(a)) " * 40_000,
-        "(a))\n" * 40_000,
+        "(\n" * 25_000,
+        "(a\n" * 25_000,
+        ") \n" * 25_000,
+        "(a)) " * 25_000,
+        "(a))\n" * 25_000,
         '"' * 999_999,
-        '(a "b)\n' * 40_000,
+        '(a "b)\n' * 25_000,
         "#|" * 500_000,
-        "(#| \n" * 40_000,
+        "(#| \n" * 25_000,
         "\\" * 1_000_001,
         '"' + "\\a" * 1_000_000,
         "|" + "\\a" * 1_000_000,
@@ -161,13 +162,13 @@ def test_column_0_is_not_believed_while_nothing_is_broken() -> None:
         "#+" * 500_000,
         "#+a " * 100_000,
         "#" * 1_000_000,
-        "# " * 40_000,
+        "# " * 25_000,
         ";\n" * 500_000,
         "a" * 2_000_000,
         "a#" * 1_000_000,
         "a " * 100_000,
-        "(a" + " (b" * 40_000,
-        "\n(" + "#.#|" * 40_000,
+        "(a" + " (b" * 25_000,
+        "\n(" + "#.#|" * 25_000,
         "[{" * 500_000,
         "?" * 500_000,
     ],
@@ -178,6 +179,16 @@ def test_nothing_crashes_and_nothing_is_quadratic(text: str, dialect: Dialect) -
     start = time.process_time()
     tiles(text, dialect)
     assert time.process_time() - start < GENEROUS_SECONDS
+
+
+def test_units_are_given_away_as_they_are_found() -> None:
+    text = "a " * 30_000
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in scan(text)) == 30_000
+        assert tracemalloc.get_traced_memory()[1] < 2_500_000
+    finally:
+        tracemalloc.stop()
 
 
 SOUP = st.text(

@@ -135,6 +135,13 @@ def test_an_endless_line_is_cut() -> None:
     assert len(view.content) < MAX_CHARACTERS + 100
 
 
+def test_many_long_lines_are_cut_at_a_line() -> None:
+    lines = "\n".join(["x" * 1_000] * 1_000)
+    view = collapse(f"(defun f (x)\n{lines})", wanted=named("f"))
+    assert view.truncated
+    assert 250 < view.content.count("\n") < 270
+
+
 def test_crlf_files_have_the_same_view() -> None:
     assert collapse(SOURCE.replace("\n", "\r\n")) == collapse(SOURCE)
     crlf = collapse(SOURCE.replace("\n", "\r\n"), wanted=named("add"))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +17,9 @@ from typing import Any
 import anyio
 import pytest
 
+from holdfast.builtin.lisp_read_file import lisp_read_file
 from holdfast.builtin.session import open_session
+from holdfast.edges.mcp.results import result_of
 from holdfast.host.scope import Scope
 from holdfast.messages import ImagePart, ToolMessage
 
@@ -308,3 +315,37 @@ def test_hostile_files_are_answered(read: Read, tmp_path: Path) -> None:
         assert answer["mode"] == "lisp-collapsed"
         assert len(answer["content"]) < 300_000
     assert not (tmp_path / "evil").exists()
+
+
+def test_over_mcp_an_image_has_the_structure_that_the_schema_promises(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "a.gif").write_bytes(b"GIF89a" + struct.pack("<HH", 3, 2) + bytes(10))
+    result = result_of(call("a.gif"), lisp_read_file)
+    assert result.structured_content is not None
+    assert result.structured_content["mode"] == "image"
+    assert [block.type for block in result.content] == ["text", "image"]
+
+
+def shell(tmp_path: Path, terminal: bool) -> str:
+    """What `holdfast call` writes to a pipe or to a terminal."""
+    (tmp_path / "demo.lisp").write_text(SOURCE, encoding="utf-8")
+    command = [sys.executable, "-m", "holdfast", "call", "lisp-read-file", '{"path": "demo.lisp"}', "--root", "."]
+    if not terminal:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "200"}
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=theirs, env=environment) as child:
+        os.close(theirs)
+        written = b""
+        with contextlib.suppress(OSError):  # the terminal is gone when the child is
+            while chunk := os.read(ours, 65536):
+                written += chunk
+        os.close(ours)
+        assert child.wait(60) == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_a_pipe_gets_json_and_a_person_the_outline(tmp_path: Path) -> None:
+    assert json.loads(shell(tmp_path, terminal=False))["mode"] == "lisp-collapsed"
+    seen = shell(tmp_path, terminal=True).split("\n")
+    assert seen[1].split(maxsplit=1) == ["3", '(defun my-func (a b) "First line of the docstring." ...)']
+    assert '"total_forms": 4' in seen[4]

@@ -37,15 +37,17 @@ def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: 
     if arguments == "-":
         arguments = sys.stdin.read()
     with told_as_usage():
-        message = anyio.run(_call, tool, arguments, opened, name)
+        message, face = anyio.run(_call, tool, arguments, opened, name)
     if as_json:
         click.echo(json.dumps(message.to_dict(), ensure_ascii=False))
     else:
-        screen.show(message)
+        screen.show(message, face)
     sys.exit(1 if message.is_error else 0)
 
 
-async def _call(tool: str, arguments: str, opened: Opening, name: str | None) -> ToolMessage:
+async def _call(tool: str, arguments: str, opened: Opening, name: str | None) -> tuple[ToolMessage, str | None]:
     async with kept_session(opened, name, ask=screen.asker()) as session:
         with screen.waiting(tool) as progress:
-            return await session.call(tool, arguments, progress=progress)
+            message = await session.call(tool, arguments, progress=progress)
+        found = session.tools.get(tool)
+        return message, found and found.traits.face

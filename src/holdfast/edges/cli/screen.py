@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 import click
@@ -23,29 +23,38 @@ PATIENCE = 1.0
 """Seconds before a person is told what they are waiting for."""
 
 
-def show(message: ToolMessage) -> None:
+def show(message: ToolMessage, face: str | None = None) -> None:
+    """`face` is the field of a JSON answer that a person reads; the other fields follow on a line of their own."""
     stream = sys.stderr if message.is_error else sys.stdout
     if not stream.isatty():
         click.echo(message.text, err=message.is_error)
     elif message.is_error:
         click.secho(message.text, fg="red", err=True)
     else:
-        _colourful(message.text)
+        _colourful(message.text, face)
 
 
-def _colourful(text: str) -> None:
+def _colourful(text: str, face: str | None) -> None:
+    value = _as_json(text)
+    if face and isinstance(value, dict):
+        rest = cast("dict[str, Any]", value)
+        _lines(str(rest.pop(face, "")))
+        click.secho(json.dumps(rest, ensure_ascii=False), dim=True)
+    elif value is not None:
+        console_for(sys.stdout).print_json(data=value)
+    else:
+        _lines(text)
+
+
+def _lines(text: str) -> None:
     from rich.text import Text  # noqa: PLC0415 - loaded only when a person is looking
 
-    console = console_for(sys.stdout)
-    if (value := _as_json(text)) is not None:
-        console.print_json(data=value)
-        return
     shown = Text(text)
     shown.highlight_regex(r"(?m)^ *\d+\t", "dim")
     shown.highlight_regex(r"(?m)^\+(?!\+\+).*$", "green")
     shown.highlight_regex(r"(?m)^-(?!--).*$", "red")
     shown.highlight_regex(r"(?m)^\[.*\]$", "italic dim")
-    console.print(shown, soft_wrap=True)
+    console_for(sys.stdout).print(shown, soft_wrap=True)
 
 
 def console_for(stream: Any) -> Console:

@@ -39,7 +39,6 @@ class Run:
 
     quick: bool = False
     rows: list[Row] = field(default_factory=list[Row])
-    say: Callable[[str], None] = print
 
     @property
     def rounds(self) -> int:
@@ -47,7 +46,7 @@ class Run:
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
-        self.say(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip())
+        print(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip(), flush=True)
 
     def not_run(self, group: str, name: str, figure: str, why: str) -> None:
         self.add(Row(group, name, figure, "not run", note=why))

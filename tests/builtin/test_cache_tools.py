@@ -32,6 +32,12 @@ def one_line(size: int) -> str:
 
 
 @tool
+def coloured() -> str:
+    """Prints in colour."""
+    return "\x1b[31mred\x1b[0m\u202e 100%\n" * 10_000
+
+
+@tool
 def picture() -> list[Part]:
     """Shows a picture."""
     return [TextPart("a picture:"), IMAGE]
@@ -43,7 +49,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     scope = Scope.workspace(str(workspace))
-    async with open_session(scope, tools=[count_up, one_line, picture], cache=store) as session:
+    async with open_session(scope, tools=[count_up, one_line, coloured, picture], cache=store) as session:
         yield session
     store.close()
 
@@ -90,7 +96,7 @@ async def test_all_windows_together_are_the_output(session: Session) -> None:
 async def test_a_long_line_is_clipped_in_a_window_and_shown_around_the_match_in_a_search(session: Session) -> None:
     ref = await ref_of(session, "one_line", size=200_000)
     window = await session.call("tool_output_cache", {"ref_id": ref})
-    assert window.text == f"     1\t{'x' * 2000} [398006 more bytes]"
+    assert window.text == f"     1\t{'x' * 2000} [... 398006 more bytes]"
     found = await session.call("tool_output_cache_grep", {"ref_id": ref, "pattern": "needle"})
     assert found.text.startswith("1:[199500 bytes cut] xxx")
     assert "needle" in found.text
@@ -123,6 +129,17 @@ async def test_many_long_matches_stay_within_the_cap(session: Session) -> None:
     message = await session.call("tool_output_cache_grep", arguments)
     assert len(message.text.encode()) <= 64 * 1024
     assert "of 20000 matching lines" in message.text.splitlines()[-1]
+
+
+async def test_escapes_and_controls_stay_in_the_cache_and_out_of_the_answer(session: Session) -> None:
+    ref = await ref_of(session, "coloured")
+    window = await session.call("tool_output_cache", {"ref_id": ref, "limit": 1})
+    assert window.text.startswith("     1\tred 100%")
+    found = await session.call("tool_output_cache_grep", {"ref_id": ref, "pattern": "red", "max_matches": 1})
+    assert found.text.startswith("1:red 100%")
+    (stored,) = await session.cache.parts(ref)
+    assert isinstance(stored, TextPart)
+    assert stored.text.startswith("\x1b[31mred\x1b[0m\u202e 100%\n")
 
 
 async def test_an_image_comes_back_with_the_line_it_stands_in(session: Session) -> None:

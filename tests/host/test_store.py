@@ -229,7 +229,7 @@ def test_a_window_of_a_large_output_reads_little_of_it(tmp_path: Path) -> None:
     window = anyio.run(cache.window, ref, 3_990_000, 2_000)
     assert window.lines[0].text == "line 90000"
     assert len(window.lines) == 2_000
-    assert sum(read) < 600_000
+    assert sum(read) < 300_000
     store.close()
 
 
@@ -247,7 +247,7 @@ async def main():
     sink.write(b"needle\\n")
     ref = (await sink.finish()).ref
     found = await cache.grep(ref.id, "needle")
-    assert [row[0] for row in found.rows] == [1], found
+    assert [hit.number for hit in found.hits] == [1], found
     assert len((await cache.window(ref.id)).lines[0].text) == 2000
 asyncio.run(main())
 store.close()

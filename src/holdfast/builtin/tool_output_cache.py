@@ -8,6 +8,7 @@ from pydantic import Field
 
 from holdfast.builtin.keys import CACHE
 from holdfast.call.cache import OutputCache, Window
+from holdfast.host.terminal import plain
 from holdfast.messages import Part, TextPart
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
@@ -28,8 +29,10 @@ async def tool_output_cache(
 
 
 def _numbered(window: Window) -> list[str]:
+    """Stored bytes are as the tool gave them; escapes and controls are taken out of what is shown."""
     return [
-        f"{line.number:6d}\t{line.text}" + (f" [{line.cut} more bytes]" if line.cut else "") for line in window.lines
+        f"{line.number:6d}\t{plain(line.text)}" + (f" [... {line.cut} more bytes]" if line.cut else "")
+        for line in window.lines
     ]
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from holdfast.builtin.keys import CACHE
 from holdfast.call.cache import CAP, Found, OutputCache
+from holdfast.host.terminal import plain
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
 
@@ -34,10 +35,10 @@ async def tool_output_cache_grep(
 def _rows(found: Found, gap: str) -> Iterator[tuple[bool, str]]:
     """Each row as text, with the gap where lines are left out."""
     expected = 0
-    for number, is_match, text, _ in found.rows:
-        before = gap if expected and number > expected else ""
-        expected = number + 1
-        yield is_match, f"{before}{number}{':' if is_match else '-'}{text.decode('utf-8', 'replace')}"
+    for hit in found.hits:
+        before = gap if expected and hit.number > expected else ""
+        expected = hit.number + 1
+        yield hit.is_match, f"{before}{hit.number}{':' if hit.is_match else '-'}{plain(hit.text)}"
 
 
 def _within_cap(rows: Iterator[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:

@@ -11,8 +11,8 @@ import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO
+from dataclasses import dataclass, replace
+from typing import IO, TypeVar
 
 from holdfast.errors import Internal, InvalidArgument, InvalidRegex, ToolError
 
@@ -21,14 +21,15 @@ LONGEST_LINE = 4 * 1024 * 1024
 """A longer line would have to be held whole by ripgrep; it is searched in pieces of a quarter of that."""
 TIMEOUT = 20.0
 
+T = TypeVar("T")
+
 _PIECE = LONGEST_LINE // 4
 _KEPT = 256 * 1024  # bytes of rows; a message holds 64 KiB
 _SHOWN = 2000  # bytes of one row
 _BEFORE = 500  # of them before the match
-_ROW = re.compile(rb"(\d+)(?:-|:(\d+):)")
-_MATCH = re.compile(rb"^\d+:", re.MULTILINE)
+_ROW = re.compile(rb"(\d+):(\d+):|(\d+)-")  # column and offset of a match, offset of a line of context
 
-Row = tuple[int, bool, bytes, int]
+Source = Callable[[int], int | Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +42,30 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class LinesFound:
-    """Rows of (line number, is a match, text, column of the match in that text), and how many match in all."""
+class Row:
+    """A line that matches, or is near one: where it starts and how long it is, and its text, clipped when long."""
 
+    start: int
+    length: int
+    is_match: bool
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
     rows: tuple[Row, ...]
     matches: int
     timed_out: bool
 
 
 class LineSearch:
-    """One search. `source` gives a descriptor to read from, or the bytes piece by piece."""
+    """One search. `source` gives the bytes from an offset on: as a descriptor, or piece by piece.
 
-    def __init__(
-        self, query: Query, source: Callable[[], int | Iterator[bytes]], *, timeout: float = TIMEOUT
-    ) -> None:
+    The rows that are shown come from a first run that stops when there are enough. A second one, from there on, only
+    counts. Line numbers are left to the caller, who has an index: counting them here would cost a third of the time.
+    """
+
+    def __init__(self, query: Query, source: Source, *, timeout: float = TIMEOUT) -> None:
         self._query = query
         self._source = source
         self._timeout = timeout
@@ -62,30 +73,42 @@ class LineSearch:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
+        self._full = False  # there are more rows than any answer shows
         self._pump_fault: Exception | None = None
 
-    def run(self) -> LinesFound:
-        argv = [ripgrep(), *_options(self._query)]
-        source = self._source()
-        with contextlib.ExitStack() as cleanup:
-            if isinstance(source, int):
-                cleanup.callback(os.close, source)
-            process = self._start(argv, source if isinstance(source, int) else subprocess.PIPE)
-            cleanup.callback(_end, process)
-            expired = threading.Event()
-            timer = threading.Timer(self._timeout, lambda: (expired.set(), self.stop()))
-            timer.start()
-            cleanup.callback(timer.cancel)
-            if not isinstance(source, int):
-                self._pump(process, source, cleanup)
-            found = self._read(process)
-            return self._answer(process, found, expired.is_set())
+    def run(self) -> RowsFound:
+        expired = threading.Event()
+        timer = threading.Timer(self._timeout, lambda: (expired.set(), self.stop()))
+        timer.start()
+        try:
+            rows = self._search(0, _showing(self._query), self._rows)
+            matches = sum(row.is_match for row in rows)
+            if (matches >= self._query.max_matches or self._full) and not self._stopped:
+                last = rows[-1] if self._full else [row for row in rows if row.is_match][-1]
+                matches += self._search(last.start + last.length + 1, _counting(self._query), _count)
+            return RowsFound(tuple(rows), matches, expired.is_set())
+        finally:
+            timer.cancel()
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()
+
+    def _search(self, start: int, options: list[str], read: Callable[[IO[bytes]], T]) -> T:
+        source = self._source(start)
+        with contextlib.ExitStack() as cleanup:
+            if isinstance(source, int):
+                cleanup.callback(os.close, source)
+            process = self._start([ripgrep(), *options], source if isinstance(source, int) else subprocess.PIPE)
+            cleanup.callback(_end, process)
+            if not isinstance(source, int):
+                self._pump(process, source, cleanup)
+            assert process.stdout is not None
+            found = read(process.stdout)
+            self._check(process)
+            return found
 
     def _start(self, argv: list[str], stdin: int) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -100,7 +123,7 @@ class LineSearch:
         thread = threading.Thread(target=self._feed, args=(process, pieces), daemon=True)
         thread.start()
         cleanup.callback(thread.join)
-        cleanup.callback(self.stop)
+        cleanup.callback(_kill, process)
 
     def _feed(self, process: subprocess.Popen[bytes], pieces: Iterator[bytes]) -> None:
         assert process.stdin is not None
@@ -109,58 +132,62 @@ class LineSearch:
                 for piece in self._folded(pieces):
                     pipe.write(piece)
         except BrokenPipeError:
-            pass  # ripgrep has ended: a bad pattern, or it was stopped
+            pass  # ripgrep has ended: a bad pattern, enough matches, or it was stopped
         except (OSError, ToolError) as fault:
             self._pump_fault = fault
-            self.stop()
+            _kill(process)
 
     def _folded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The same bytes with a line end after every piece's length of a line without one; remembers where."""
-        lines, held = 0, 0
+        sent, held = 0, 0
         for piece in pieces:
             yield piece
+            sent += len(piece)
             last = piece.rfind(b"\n")
-            lines += piece.count(b"\n")
             held = held + len(piece) if last < 0 else len(piece) - last - 1
             if held >= _PIECE:
                 yield b"\n"
-                lines, held = lines + 1, 0
-                self._folds.append(lines)
+                sent, held = sent + 1, 0
+                self._folds.append(sent)
 
-    def _read(self, process: subprocess.Popen[bytes]) -> tuple[list[Row], int]:
-        """The first rows, then only the number of the others."""
-        assert process.stdout is not None
+    def _rows(self, output: IO[bytes]) -> list[Row]:
+        """Rows until there are enough; ripgrep gives matches in the context of the last one too."""
         rows: list[Row] = []
-        matches, kept, last = 0, 0, 0
-        for line in process.stdout:
+        matches = trailing = kept = 0
+        for line in output:
             parsed = _ROW.match(line)
             if parsed is None:
                 continue  # the -- between groups
-            number, is_match = int(parsed[1]), parsed[2] is not None
-            matches += is_match
-            if matches > self._query.max_matches or kept > _KEPT:
-                return rows, matches + _count_matches(process.stdout)
-            if is_match:
-                last = number
-            elif matches == self._query.max_matches and number > last + self._query.after:
-                continue  # leads to a match that is not shown
-            row = self._row(number, line[parsed.end() :], int(parsed[2] or 0))
+            row = self._row(parsed, line[parsed.end() :].removesuffix(b"\n"))
+            if matches == self._query.max_matches:
+                row, trailing = replace(row, is_match=False), trailing + 1
+                if trailing > self._query.after:
+                    break
+            matches += row.is_match
             rows.append(row)
-            kept += len(row[2])
-        return rows, matches
+            kept += len(row.text) + 32
+            if kept > _KEPT:
+                self._full = matches < self._query.max_matches
+                break
+        return rows
 
-    def _row(self, number: int, text: bytes, column: int) -> Row:
-        shown, at = _clipped(text.removesuffix(b"\n").removesuffix(b"\r"), max(0, column - 1))
-        return number - bisect_right(self._folds, number - 1), column > 0, shown, at
+    def _row(self, parsed: re.Match[bytes], text: bytes) -> Row:
+        is_match = parsed[1] is not None
+        fed = int(parsed[2] if is_match else parsed[3])
+        shown = _clipped(text.removesuffix(b"\r"), int(parsed[1]) - 1 if is_match else 0)
+        return Row(fed - bisect_right(self._folds, fed), len(text), is_match, shown)
 
-    def _answer(self, process: subprocess.Popen[bytes], found: tuple[list[Row], int], expired: bool) -> LinesFound:
+    def _check(self, process: subprocess.Popen[bytes]) -> None:
+        """Whether it ended well; having been stopped, or told enough, is well."""
         assert process.stderr is not None
+        assert process.stdout is not None
+        if process.stdout.read(1):
+            return
         said = process.stderr.read(4096).decode("utf-8", "replace")
+        if process.wait() not in (0, 1) and not self._stopped and self._pump_fault is None:
+            raise _refused(self._query.pattern, said)
         if self._pump_fault is not None:
             raise self._pump_fault
-        if process.wait() not in (0, 1) and not self._stopped:
-            raise _refused(self._query.pattern, said)
-        return LinesFound(tuple(found[0]), found[1], expired)
 
 
 def check_pattern(pattern: str) -> None:
@@ -186,30 +213,37 @@ def ripgrep() -> str:
     return found
 
 
-def _options(query: Query) -> list[str]:
-    options = "--no-config --text --line-number --column --no-heading --color=never --encoding=none -j1".split()
+_PLAIN = "--no-config --text --no-heading --color=never --encoding=none -j1".split()
+
+
+def _showing(query: Query) -> list[str]:
     context = [f"--before-context={query.before}", f"--after-context={query.after}"]
-    mode = ["--crlf"] if query.regex else ["--fixed-strings"]
-    return [*options, *context, *mode, "-e", query.pattern, "--", "-"]
+    where = ["--byte-offset", "--column", "--no-line-number", f"--max-count={query.max_matches}"]
+    return [*_PLAIN, *where, *context, *_pattern(query)]
 
 
-def _count_matches(rest: IO[bytes]) -> int:
-    count, held = 0, b""
-    while chunk := rest.read(1024 * 1024):
-        whole, line_end, held = (held + chunk).rpartition(b"\n")
-        count += len(_MATCH.findall(whole + line_end))
-    return count + len(_MATCH.findall(held))
+def _counting(query: Query) -> list[str]:
+    return [*_PLAIN, "--count", *_pattern(query)]
 
 
-def _clipped(text: bytes, column: int) -> tuple[bytes, int]:
+def _pattern(query: Query) -> list[str]:
+    mode = "--crlf" if query.regex else "--fixed-strings"
+    return [mode, "-e", query.pattern, "--", "-"]
+
+
+def _count(output: IO[bytes]) -> int:
+    return int(output.read() or 0)
+
+
+def _clipped(text: bytes, column: int) -> bytes:
     """A long line cut around its match; what is cut is said on either side."""
     if len(text) <= _SHOWN:
-        return text, column
+        return text
     start = _character_start(text, max(0, min(column - _BEFORE, len(text) - _SHOWN)))
     end = _character_start(text, min(len(text), start + _SHOWN))
     left = b"[%d bytes cut] " % start if start else b""
     right = b" [%d bytes cut]" % (len(text) - end) if end < len(text) else b""
-    return left + text[start:end] + right, len(left) + column - start
+    return left + text[start:end] + right
 
 
 def _character_start(text: bytes, position: int) -> int:
@@ -227,9 +261,13 @@ def _refused(pattern: str, said: str) -> InvalidRegex | Internal:
     return Internal(f"the search failed: {words[:200] or 'ripgrep ended without a word'}")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _kill(process)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -94,7 +94,7 @@ class RedisStore:
     ) -> LineSearch:
         check_pattern(pattern)
         query = Query(pattern, regex, before, after, max_matches)
-        return LineSearch(query, lambda: self._parts(stored, 0, size))
+        return LineSearch(query, lambda start: self._parts(stored, start, size))
 
     def collect(self) -> None:
         """Remove blobs that are too old, and the oldest of what is too much."""

@@ -135,8 +135,8 @@ class EmbeddedStore:
         check_pattern(pattern)
         query = Query(pattern, regex, before, after, max_matches)
         if stored.name is not None and size == stored.size and longest_line <= LONGEST_LINE:
-            return LineSearch(query, lambda: self._open(stored))
-        return LineSearch(query, lambda: self._pieces(stored, size))
+            return LineSearch(query, lambda start: self._open_at(stored, start))
+        return LineSearch(query, lambda start: self._pieces(stored, start, size))
 
     def collect(self) -> None:
         """Remove what is too old, the oldest of what is too much, and what killed processes left behind."""
@@ -215,9 +215,14 @@ class EmbeddedStore:
             raise NotFound(f'the output "{stored.id}" was damaged on disk; run the call again')
         return fd
 
-    def _pieces(self, stored: StoredBlob, size: int) -> Iterator[bytes]:
-        for start in range(0, size, _PIECE):
-            yield self.read(stored, start, min(_PIECE, size - start))
+    def _open_at(self, stored: StoredBlob, start: int) -> int:
+        fd = self._open(stored)
+        os.lseek(fd, start, os.SEEK_SET)
+        return fd
+
+    def _pieces(self, stored: StoredBlob, start: int, end: int) -> Iterator[bytes]:
+        for at in range(start, end, _PIECE):
+            yield self.read(stored, at, min(_PIECE, end - at))
 
     # -- collecting
 

@@ -59,7 +59,7 @@ def test_however_it_is_cut_a_stream_is_kept_whole(
 async def test_two_threads_and_the_loop_write_one_stream_and_nothing_is_lost(
     cache: OutputCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.call.cache.sink.BLOCK", 4_000)  # so that blocks fill up while others write
+    monkeypatch.setattr("holdfast.call.cache.sink.FLUSH", 4_000)  # so that blocks fill up while others write
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     sink = cache.sink()

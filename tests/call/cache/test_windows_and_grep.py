@@ -115,17 +115,18 @@ def test_a_search_finds_what_a_loop_over_the_lines_finds(
         cache, ref = await stored(store, text)
         found = await cache.grep(ref, pattern, regex=regex, before=before, after=after, max_matches=max_matches)
         assert found.matches == len(hits)
-        matched = [number for number, is_match, _, _ in found.rows if is_match]
+        matched = [hit.number for hit in found.hits if hit.is_match]
         assert matched == [at + 1 for at in hits[:max_matches]][: len(matched)]
-        numbers = [number for number, *_ in found.rows]
+        numbers = [hit.number for hit in found.hits]
         assert numbers == sorted(set(numbers))
-        for number, is_match, shown, _ in found.rows:
+        for hit in found.hits:
+            number, is_match = hit.number, hit.is_match
             line = lines[number - 1]
-            assert shown.decode() == line or (len(line.encode()) > 2000 and b"bytes cut]" in shown)
+            assert hit.text == line or (len(line.encode()) > 2000 and "bytes cut]" in hit.text)
             near = [at for at in hits[:max_matches] if -after <= at - (number - 1) <= before]
             assert near, "a row that is neither a match nor near one"
             assert is_match or number - 1 not in hits[:max_matches]
-        if sum(len(row[2]) for row in found.rows) < 200_000:
+        if sum(len(hit.text.encode()) for hit in found.hits) < 200_000:
             around = {n for at in hits[:max_matches] for n in range(at - before, at + after + 1)}
             expected = {n + 1 for n in around if 0 <= n < len(lines)}
             beyond = {at + 1 for at in hits[max_matches:]}
@@ -173,7 +174,7 @@ async def test_patterns_that_explode_elsewhere_end(cache: OutputCache, pattern: 
 async def test_a_dollar_matches_before_a_crlf(numbered: tuple[OutputCache, str]) -> None:
     cache, ref = numbered
     found = await cache.grep(ref, r"entry 4999\d$", regex=True)
-    assert [row[2] for row in found.rows] == [b"entry 4999%d" % n for n in range(10)]
+    assert [hit.text for hit in found.hits] == [f"entry 4999{n}" for n in range(10)]
 
 
 @pytest.mark.anyio
@@ -191,8 +192,8 @@ async def test_a_line_of_many_megabytes_is_shown_clipped_and_searched_in_pieces(
     assert [item.text[:10] for item in window.lines] == ["first", "a" * 10, "last needl"]
     assert window.lines[1].cut == len(line) - 2000
     found = await cache.grep(ref, "needle", after=1)
-    assert [(row[0], row[1]) for row in found.rows if row[1]] == [(2, True), (3, True)]
-    assert all(b"needle" in row[2] and len(row[2]) < 2100 for row in found.rows if row[1])
+    assert [hit.number for hit in found.hits if hit.is_match] == [2, 3]
+    assert all("needle" in hit.text and len(hit.text) < 2100 for hit in found.hits if hit.is_match)
 
 
 @pytest.mark.anyio
@@ -202,7 +203,7 @@ async def test_nul_bytes_and_broken_utf8_are_searched_like_any_others(cache: Out
     ref = (await sink.finish()).ref
     assert ref is not None
     found = await cache.grep(ref.id, "needle")
-    assert [row[0] for row in found.rows] == [1, 2]
+    assert [hit.number for hit in found.hits] == [1, 2]
     assert [line.text for line in (await cache.window(ref.id)).lines][2] == "other"
     assert "\ufffd needle" in (await cache.window(ref.id)).lines[1].text
 

@@ -14,7 +14,7 @@ from holdfast.call.cache import trim as budget_of
 from holdfast.call.cache.lines import CAP, Card, Line, LineCount, Lines, decode, encode
 from holdfast.call.cache.parts import cut_texts, lay_out, size_of
 from holdfast.call.cache.sink import ROOM, Sink, reason
-from holdfast.call.cache.store import Found, Store, Stored, Writer
+from holdfast.call.cache.store import Rows, Store, Stored, Writer
 from holdfast.call.cache.trim import Count, Message
 from holdfast.call.cache.view import MARKER_ROOM, NO_STORE, Kept, head_tail_view, head_view
 from holdfast.errors import InvalidArgument, NotFound, ToolError
@@ -50,6 +50,24 @@ class Window:
     first: int
     """Lines before this window."""
     parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line that matches, or is context of one; `text` is clipped around the match when long."""
+
+    number: int
+    is_match: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave: lines in order, and how many match in all."""
+
+    hits: tuple[Hit, ...]
+    matches: int
+    timed_out: bool = False
 
 
 class OutputCache:
@@ -109,9 +127,10 @@ class OutputCache:
             max_matches=max_matches,
         )
         try:
-            return await to_thread.run_sync(search.run, abandon_on_cancel=True)
+            rows = await to_thread.run_sync(search.run, abandon_on_cancel=True)
         finally:
             search.stop()
+        return await to_thread.run_sync(self._numbered, stored, card, rows)
 
     async def parts(self, ref_id: str) -> tuple[Part, ...]:
         """A stored output as the parts it was made of, in full."""
@@ -210,6 +229,17 @@ class OutputCache:
         last = first + len(shown)
         parts = [note for note in card.parts if "line" in note and first <= note["line"] < last]
         return Window(shown, card.lines, first, tuple(self._part(stored, note) for note in parts))
+
+    def _numbered(self, stored: Stored, card: Card, found: Rows) -> Found:
+        """Rows with their line numbers: by index where a group of lines begins, by counting on within it."""
+        lines = Lines(card, lambda start, size: self._open().read(stored, start, size))
+        hits: list[Hit] = []
+        number, follows = 0, -1
+        for row in found.rows:
+            number = number + 1 if row.start == follows else lines.number_at(row.start)
+            follows = row.start + row.length + 1
+            hits.append(Hit(number, row.is_match, decode(row.text)))
+        return Found(tuple(hits), found.matches, found.timed_out)
 
     def _parts(self, stored: Stored, card: Card) -> tuple[Part, ...]:
         if card.parts:

@@ -18,7 +18,7 @@ from holdfast.errors import Internal
 CAP = 64 * 1024
 """Bytes of one output that go into a message, for every tool."""
 
-BLOCK = 256 * 1024
+BLOCK = 64 * 1024
 """Bytes that share one entry of the line index."""
 
 Read = Callable[[int, int], bytes]
@@ -112,6 +112,11 @@ class Lines:
         block = bisect_left(self._before, line) - 1
         data = self._block(block)
         return block * BLOCK + _after_line_end(data, line - self._before[block])
+
+    def number_at(self, start: int) -> int:
+        """The number, from 1, of the line that begins at byte `start`."""
+        block = min(start // BLOCK, len(self._before) - 1)
+        return self._before[block] + self._read(block * BLOCK, start - block * BLOCK).count(b"\n") + 1
 
     def window(self, first: int, limit: int, *, clip: int) -> Iterator[Line]:
         """Lines from `first` (from 0), each no longer than `clip` characters."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from anyio import to_thread
 
-from holdfast.call.cache.lines import BLOCK, CAP, Card, LineCount, decode
+from holdfast.call.cache.lines import CAP, Card, LineCount, decode
 from holdfast.call.cache.store import Store, Writer
 from holdfast.call.cache.view import MARKER_ROOM, NO_STORE, Kept, head_tail_view, show_size
 from holdfast.errors import ToolError
@@ -15,6 +15,10 @@ from holdfast.messages import OutputRef
 
 ROOM = CAP - 4 * 1024
 """Bytes of the view: a tool has 4 KiB of the cap for its own words around it."""
+
+
+FLUSH = 256 * 1024
+"""Bytes that are gathered before the store is bothered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,12 @@ class Sink:
         """Take bytes, from any thread. May wait for the disk or the network; on the loop use `feed`."""
         with self._lock:
             self._take(data)
-            if len(self._pending) >= BLOCK:
+            if len(self._pending) >= FLUSH:
                 self._flush()
 
     async def feed(self, data: bytes) -> None:
         """`write` for the event loop: goes to a thread only when a block is full."""
-        if len(self._pending) + len(data) >= BLOCK or not self._lock.acquire(blocking=False):
+        if len(self._pending) + len(data) >= FLUSH or not self._lock.acquire(blocking=False):
             await to_thread.run_sync(self.write, data)
             return
         try:

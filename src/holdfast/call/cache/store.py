@@ -39,11 +39,24 @@ class Writer(Protocol):
         ...
 
 
-class Found(Protocol):
-    """What a search gave: rows of (line number from 1, is a match, text, column of the match in bytes)."""
+class Row(Protocol):
+    """A line that matches or is near a match: where it starts, its length, and its text, clipped when long."""
 
     @property
-    def rows(self) -> Sequence[tuple[int, bool, bytes, int]]: ...
+    def start(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def is_match(self) -> bool: ...
+    @property
+    def text(self) -> bytes: ...
+
+
+class Rows(Protocol):
+    """What a search gave: rows in order, and how many lines match in all."""
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
     @property
     def matches(self) -> int: ...
     @property
@@ -51,7 +64,7 @@ class Found(Protocol):
 
 
 class Search(Protocol):
-    def run(self) -> Found:
+    def run(self) -> Rows:
         """Search, in this thread; fails with `InvalidRegex` in the engine's own words."""
         ...
 

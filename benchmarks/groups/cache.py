@@ -1,0 +1,186 @@
+"""The output cache on the embedded store, beside a plain file, a scan and a bare rg."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from benchmarks import data
+from benchmarks.harness import ROOT, Run, bound, compare
+from holdfast import OutputCache
+from holdfast.host.search import find_rg
+from holdfast.host.store import EmbeddedStore
+from holdfast.messages import TextResult
+
+GROUP = "Output cache"
+PATTERNS = {"a rare literal": "the needle is", "a common word": "mutex", "a regex": r"timer \w+ 159[0-9]+$"}
+
+
+def measure(run: Run) -> None:
+    with tempfile.TemporaryDirectory(dir=data.DATA.parent) as place, start_blocking_portal() as portal:
+        store = EmbeddedStore(Path(place))
+        cache = OutputCache(store, session="bench")
+        _small(run, portal, cache)
+        _storing(run, portal, cache, Path(place))
+        _window(run, portal, cache)
+        _grep(run, portal, cache)
+        store.close()
+    _memory(run)
+
+
+def _small(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
+    """What every call pays: an output that fits."""
+    result, count = TextResult("a line of output\n" * 200), 10_000
+
+    async def nothing() -> tuple[str, None]:
+        return result.text, None
+
+    async def many(call: Callable[[], Any]) -> None:
+        for _ in range(count):
+            await call()
+
+    compare(
+        run,
+        GROUP,
+        "an output that fits",
+        {
+            "holdfast": lambda: portal.call(many, lambda: cache.fit(result)),
+            "an empty coroutine": lambda: portal.call(many, nothing),
+        },
+        at_most={"an empty coroutine": 10.0},
+    )
+
+
+def _storing(run: Run, portal: BlockingPortal, cache: OutputCache, place: Path) -> None:
+    """Each round has a content of its own: an equal one would not be written again."""
+    body = data.text(10_000_000).read_text()
+    numbers = itertools.count()
+
+    def store() -> None:
+        _, ref = portal.call(cache.fit, TextResult(f"{next(numbers)}\n{body}"))
+        assert ref is not None
+
+    def write() -> None:
+        (place / f"plain-{next(numbers)}").write_bytes(f"{next(numbers)}\n{body}".encode())
+
+    compare(
+        run,
+        GROUP,
+        "storing 10 MB, with line index and no duplicates",
+        {"holdfast": store, "writing it to a file": write},
+        at_most={"writing it to a file": 2.0},
+    )
+
+
+def stored(portal: BlockingPortal, cache: OutputCache, path: Path) -> tuple[str, int]:
+    """A file's bytes as a stream into the cache: the ref, and how many lines."""
+    sink = cache.sink(limit=2 * 1024**3)
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 18):
+            sink.write(chunk)
+    streamed = portal.call(sink.finish)
+    assert streamed.ref is not None, streamed.text
+    return streamed.ref.id, streamed.lines
+
+
+def _window(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
+    size = 100_000_000 if run.quick else 1_000_000_000
+    path = data.text(size)
+    ref, lines = stored(portal, cache, path)
+    first = lines - 3_000
+
+    def scan() -> list[bytes]:
+        with path.open("rb") as file:
+            return list(itertools.islice(file, first, first + 2_000))
+
+    compare(
+        run,
+        GROUP,
+        f"2,000 lines near the end of {size // 1_000_000:,} MB",
+        {"holdfast": lambda: portal.call(cache.window, ref, first, 2_000), "scanning for the lines": scan},
+        at_most={"scanning for the lines": 1 / 5 if run.quick else 1 / 20},
+        rounds=5,
+    )
+
+
+def _grep(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
+    path = data.text(100_000_000)
+    ref, _ = stored(portal, cache, path)
+    for name, pattern in PATTERNS.items():
+
+        async def grep(pattern: str = pattern) -> int:
+            return (await cache.grep(ref, pattern, regex=True)).matches
+
+        compare(
+            run,
+            GROUP,
+            f"grep of {name} in 100 MB, with the true total",
+            {"holdfast": lambda grep=grep: portal.call(grep), "bare rg": lambda pattern=pattern: _rg(pattern, path)},
+            at_most={"bare rg": 1.5},
+        )
+
+
+def _rg(pattern: str, path: Path) -> None:
+    command = [find_rg(), "--no-config", "-n", "--no-heading", "-e", pattern, "--", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while process.stdout.read(1 << 18):
+            pass
+
+
+PEAK = """
+import asyncio, resource, sys
+from pathlib import Path
+from holdfast import OutputCache
+from holdfast.host.store import EmbeddedStore
+from holdfast.messages import TextResult
+
+async def main():
+    store = EmbeddedStore(Path(sys.argv[1]))
+    cache = OutputCache(store)
+    path = Path(sys.argv[3])
+    if sys.argv[2] == "store":
+        await cache.fit(TextResult(path.read_text()))
+    sink = cache.sink(limit=2 * 1024**3)
+    if sys.argv[2] != "store":
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 18):
+                sink.write(chunk)
+    ref = (await sink.finish()).ref
+    if sys.argv[2] == "window":
+        await cache.window(ref.id, -3000, 2000)
+    if sys.argv[2] == "grep":
+        await cache.grep(ref.id, "e", before=2, after=2)
+    store.close()
+
+asyncio.run(main())
+(own,) = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024)
+"""
+
+
+def _memory(run: Run) -> None:
+    if sys.platform != "linux":
+        run.not_run(GROUP, "memory", "≤ 64 MB", "read from /proc, on Linux")
+        return
+    big = data.text(100_000_000 if run.quick else 1_000_000_000)
+    for name, work, path in (
+        ("storing 10 MB", "store", data.text(10_000_000)),
+        (f"storing and a window of {big.stat().st_size // 1_000_000:,} MB", "window", big),
+        ("storing and grep of 100 MB, a match on nearly every line", "grep", data.text(100_000_000)),
+    ):
+        place = tempfile.mkdtemp(dir=data.DATA.parent)
+        try:
+            argv = [sys.executable, "-c", PEAK, place, work, str(path)]
+            peak = float(subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+        finally:
+            shutil.rmtree(place)
+        bound(run, GROUP, f"memory of the whole process: {name}", peak, 64, "MB")

@@ -18,7 +18,7 @@ from holdfast.errors import Internal, PolicyDenied, ToolError, ToolNotFound
 from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
 from holdfast.tool.definition import RawArguments, Tool, answered
-from holdfast.tool.depends import Lifetime, factory_faults
+from holdfast.tool.depends import Lifetime, wants_of
 from holdfast.tool.providers import Form, definitions
 from holdfast.tool.render import render, speakable
 
@@ -89,7 +89,7 @@ class Session:
                 raise ValueError(f"two tools are named `{tool.name}`")
             self.tools[tool.name] = tool
         for dependency, factory in (overrides or {}).items():
-            if faults := factory_faults(factory):
+            if faults := wants_of(factory).faults:
                 raise TypeError(f"override `{dependency}` can't be called: {'; '.join(faults)}")
         self.gate = Gate(tuple(before), ask)
         self.after = tuple(after)

@@ -18,16 +18,16 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
-from weakref import WeakKeyDictionary
 
 import anyio
 
 from holdfast.tool.context import LOGGER, Factory, ToolContext
-from holdfast.tool.hints import hints_of
+from holdfast.tool.hints import Hints, hints_of, remembered
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Span: TypeAlias = Literal["call", "session"]
 # How long closing the dependencies of one call may take before they are left to themselves.
 CLOSING_SECONDS = 30.0
@@ -44,6 +44,9 @@ class DependencyKey(Generic[T_co]):
         field(repr=False)
     )
     scope: Span = "call"
+
+    def __post_init__(self) -> None:
+        hints_of(self.create)  # read here, where names of the function around it can still be seen
 
 
 @dataclass(frozen=True)
@@ -75,31 +78,30 @@ def hides_depends(annotation: Any) -> bool:
     return isinstance(annotation, Depends) or any(hides_depends(part) for part in get_args(annotation))
 
 
-Needs: TypeAlias = tuple[tuple[str, DependencyKey[Any] | None], ...]  # None stands for the ToolContext
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What a factory wants to be called with (None is the ToolContext), and why it can't be, if it can't."""
 
-_needs: WeakKeyDictionary[Callable[..., Any], Needs] = WeakKeyDictionary()
-
-
-def needs_of(factory: Callable[..., Any]) -> Needs:
-    """What a factory wants to be called with. Read once; a factory that is gone is forgotten."""
-    try:
-        known = _needs.get(factory)
-        if known is None:
-            known = _needs[factory] = _read_needs(factory)
-    except TypeError:  # can't be hashed or weakly held: read each time
-        return _read_needs(factory)
-    return known
+    needs: tuple[tuple[str, DependencyKey[Any] | None], ...]
+    faults: tuple[str, ...]
 
 
-def _read_needs(factory: Callable[..., Any]) -> Needs:
+@remembered
+def wants_of(factory: Callable[..., Any]) -> Wants:
     parameters = _parameters(factory)
-    types = hints_of(factory).types if parameters else {}
+    hints = hints_of(factory) if parameters else Hints()
     needs: list[tuple[str, DependencyKey[Any] | None]] = []
-    for name in parameters:
-        key = depends_of(types.get(name))
-        if key is not None or types.get(name) is ToolContext:
+    faults: list[str] = []
+    for parameter in parameters.values():
+        name, annotation = parameter.name, hints.types.get(parameter.name)
+        key = depends_of(annotation)
+        if key is not None or annotation is ToolContext:
             needs.append((name, key))
-    return tuple(needs)
+        elif name in hints.faults:
+            faults.append(f"parameter `{name}`: {hints.faults[name]}")
+        elif parameter.default is parameter.empty and parameter.kind not in _MANY:
+            faults.append(f"parameter `{name}` has no default and no Depends")
+    return Wants(tuple(needs), tuple(faults))
 
 
 def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -107,20 +109,6 @@ def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):  # a builtin without a signature takes nothing from us
         return {}
-
-
-def factory_faults(factory: Callable[..., Any]) -> list[str]:
-    """Why a factory can't be called by us: parameters that nothing fills."""
-    parameters = _parameters(factory)
-    unclear = hints_of(factory).faults if parameters else {}
-    filled = {name for name, _ in needs_of(factory)}
-    return [f"parameter `{name}`: {unclear[name]}" for name in parameters if name in unclear] + [
-        f"parameter `{p.name}` has no default and no Depends"
-        for p in parameters.values()
-        if p.name not in filled | set(unclear)
-        and p.default is p.empty
-        and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-    ]
 
 
 def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
@@ -134,9 +122,9 @@ def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
             faults.append(f"dependency cycle: {names}")
         elif key not in done:
             done.add(key)
-            own = factory_faults(key.create)
-            faults.extend(f"dependency `{key.id}`: {fault}" for fault in own)
-            for need in () if own else _keys(key):
+            wants = wants_of(key.create)
+            faults.extend(f"dependency `{key.id}`: {fault}" for fault in wants.faults)
+            for need in (need for _, need in wants.needs if need is not None):
                 if key.scope == "session" and need.scope == "call":
                     faults.append(f"dependency `{key.id}` lives for the session but needs `{need.id}`, of one call")
                 visit(need, (*trail, key))
@@ -144,10 +132,6 @@ def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
     for key in roots.values():
         visit(key, ())
     return faults
-
-
-def _keys(key: DependencyKey[Any]) -> list[DependencyKey[Any]]:
-    return [need for _, need in needs_of(key.create) if need is not None]
 
 
 class _Turn:
@@ -244,12 +228,15 @@ class Resolver:
 
     async def _make(self, key: DependencyKey[Any], lifetime: Lifetime) -> Any:
         factory = self._factory(key)
-        filled = {name: self._ctx if need is None else await self.value(need) for name, need in needs_of(factory)}
+        filled = {
+            name: self._ctx if need is None else await self.value(need) for name, need in wants_of(factory).needs
+        }
         made = factory(**filled)
         manager = _manager(factory, made)
-        if manager is not None:
-            return await lifetime.enter(manager)
-        return await made if inspect.isawaitable(made) else made
+        if manager is None and inspect.isawaitable(made):
+            made = await made
+            manager = _manager(factory, made)
+        return made if manager is None else await lifetime.enter(manager)
 
     def _factory(self, key: DependencyKey[Any]) -> Callable[..., Any]:
         for replaced in (self._ctx.overrides, self._bound):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
+from functools import wraps
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any, Protocol, TypeVar, get_type_hints
+from weakref import WeakKeyDictionary
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +20,44 @@ class Hints:
     faults: dict[str, str] = field(default_factory=dict[str, str])
 
 
+R = TypeVar("R", bound="Readable")
+
+
+class Readable(Protocol):
+    """What is read of a function, and what can't be."""
+
+    @property
+    def faults(self) -> Sized: ...
+
+
+def remembered(read: Callable[[Callable[..., Any]], R]) -> Callable[[Callable[..., Any]], R]:
+    """Reads a function once, where that succeeds without faults; one that is gone is forgotten."""
+    known: WeakKeyDictionary[Callable[..., Any], R] = WeakKeyDictionary()
+
+    @wraps(read)
+    def recall(function: Callable[..., Any]) -> R:
+        try:
+            found = known.get(function)
+        except TypeError:  # can't be hashed or weakly held: read each time
+            return read(function)
+        if found is None:
+            found = read(function)
+            if not found.faults:
+                known[function] = found
+        return found
+
+    return recall
+
+
+@remembered
 def hints_of(function: Callable[..., Any]) -> Hints:
     target = _written(function)
-    names = _names_around(target)
+    names = {**getattr(target, "__globals__", {}), **_names_around(target)}
     hints = Hints()
     for name, annotation in getattr(target, "__annotations__", {}).items():
         holder = SimpleNamespace(__annotations__={name: annotation})
         try:
-            found = get_type_hints(holder, getattr(target, "__globals__", {}), names, include_extras=True)
+            found = get_type_hints(holder, names, names, include_extras=True)
         except (NameError, TypeError, AttributeError, SyntaxError) as fault:
             hints.faults[name] = str(fault)
         else:

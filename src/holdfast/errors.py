@@ -66,9 +66,9 @@ class ToolError(Exception):
     ) -> None:
         if code not in CODES:
             raise ValueError(f"unknown error code {code!r}; use one of {', '.join(sorted(CODES))}")
-        super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = speakable(message)
+        super().__init__(self.message)
         self.retriable = retriable
         self.details: dict[str, Any] = dict(details or {})
 
@@ -159,3 +159,14 @@ class Cancelled(_Coded):
 
 class Internal(_Coded):
     CODE = "INTERNAL"
+
+
+def speakable(text: str) -> str:
+    """Text that can be sent: halves of surrogate pairs can't, and become U+FFFD."""
+    if text.isascii():
+        return str.__str__(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return str.__str__(text)

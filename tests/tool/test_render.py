@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer
 
+from holdfast.errors import speakable
 from holdfast.messages import DocumentPart, ImagePart, JsonResult, OutputRef, PartsResult, TextPart, TextResult
-from holdfast.tool.render import NotJson, render, speakable
+from holdfast.tool.render import NotJson, render
 
 
 class Color(StrEnum):

@@ -14,13 +14,13 @@ import anyio
 
 from holdfast.call.cache import OutputCache
 from holdfast.call.hooks import AskCallback, Gate, PostToolCall, PreToolCall, after_call
-from holdfast.errors import Internal, PolicyDenied, ToolError, ToolNotFound
+from holdfast.errors import Internal, ToolError, ToolNotFound
 from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
 from holdfast.tool.definition import RawArguments, Tool, answered
 from holdfast.tool.depends import Lifetime, wants_of
 from holdfast.tool.providers import Form, definitions
-from holdfast.tool.render import render, speakable
+from holdfast.tool.render import render
 
 # What a failed hook means for the call.
 DID_NOT_RUN = ", so the call did not run"
@@ -59,11 +59,11 @@ async def _walk(session: Session, call: ToolCall, progress: Callable[[Progress],
 
 
 def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
-    if isinstance(error, PolicyDenied):
+    if error.code == "POLICY_DENIED":
         content = f"Permission denied: {error.message}"
     else:
         content = f"Error executing tool: {error.code}: {error.message}"
-    return ToolMessage(call.id, call.name, speakable(content), is_error=True, error=error)
+    return ToolMessage(call.id, call.name, content, is_error=True, error=error)
 
 
 class Session:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from holdfast.errors import speakable
 from holdfast.messages import (
     DocumentPart,
     ImagePart,
@@ -41,17 +42,6 @@ def render(value: Any) -> ToolResult:
     if isinstance(value, (list, tuple)) and value and _all_parts(cast("Sequence[Any]", value)):
         return PartsResult(tuple(map(_speakable, cast("Sequence[Part]", value))))
     return JsonResult(_as_json(value), value)
-
-
-def speakable(text: str) -> str:
-    """Text that can be sent: halves of surrogate pairs can't, and become U+FFFD."""
-    if text.isascii():
-        return str.__str__(text)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return str.__str__(text)
 
 
 def _speakable(part: Part) -> Part:

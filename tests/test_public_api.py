@@ -1,0 +1,78 @@
+"""The front door: exactly these names, found when they are first used, and cheap to open."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+import holdfast
+
+# What other people's code leans on.
+FIXED = """Scope ScopedFs Tool tool define_tool Depends DependencyKey ToolContext ToolCall ToolMessage ToolResult TextResult
+JsonResult PartsResult TextPart ImagePart ToolError Session open_session builtin_tools ToolCatalog TOOL_DEFINITIONS
+create_tool_context create_agent_toolkit PermissionRule Permissions OutputCache""".split()
+
+# What stands beside them because a user of these needs it.
+BESIDE = "Ask Deny DocumentPart FS OutputRef Question ToolDefinitionError WorkPath".split()
+
+HEAVY = ("mcp", "starlette", "uvicorn", "redis", "tree_sitter", "pypdf", "rich", "httpx", "sqlite3")
+
+
+def in_a_new_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert sorted(holdfast.__all__) == sorted([*FIXED, *BESIDE])
+
+
+def test_what_is_visible_is_what_is_public() -> None:
+    assert sorted(dir(holdfast)) == sorted(holdfast.__all__)
+
+
+@pytest.mark.parametrize("name", [*FIXED, *BESIDE])
+def test_every_public_name_is_there_and_can_be_imported(name: str) -> None:
+    namespace: dict[str, object] = {}
+    exec(f"from holdfast import {name}", namespace)  # noqa: S102 - the import is what is tested
+    assert namespace[name] is getattr(holdfast, name)
+    assert not isinstance(namespace[name], ModuleType)
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'holdfast' has no attribute 'nothing'"):
+        _ = holdfast.nothing  # type: ignore[attr-defined]
+
+
+def test_the_decorator_stays_reachable_whichever_is_imported_first() -> None:
+    room = import_module("holdfast.tool")
+    assert isinstance(room, ModuleType)
+    assert callable(holdfast.tool)
+    code = "import holdfast.tool.definition as d, holdfast; from holdfast import tool; assert tool is d.tool"
+    in_a_new_python(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import holdfast",
+        "from holdfast import Session, tool, define_tool, Depends, DependencyKey, ToolContext",
+    ],
+)
+def test_opening_the_door_or_defining_a_tool_loads_nothing_heavy(code: str) -> None:
+    loaded = in_a_new_python(f"{code}\nimport sys\nprint(*sorted(sys.modules))").split()
+    assert not [name for name in loaded if name.split(".")[0] in HEAVY]
+
+
+def test_importing_holdfast_costs_no_more_than_one_and_a_half_times_pydantic() -> None:
+    def imported(code: str) -> set[str]:
+        return set(in_a_new_python(f"{code}\nimport sys\nprint(*sys.modules)").split())
+
+    # Counted in modules, not in seconds: what a clock says depends on who else is working.
+    ours, pydantics = imported("import holdfast"), imported("import pydantic; pydantic.BaseModel")
+    assert len(ours) <= 1.5 * len(pydantics)

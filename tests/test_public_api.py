@@ -12,12 +12,13 @@ import pytest
 import holdfast
 
 # What other people's code leans on.
-FIXED = """Scope ScopedFs Tool tool define_tool Depends DependencyKey ToolContext ToolCall ToolMessage ToolResult TextResult
-JsonResult PartsResult TextPart ImagePart ToolError Session open_session builtin_tools ToolCatalog TOOL_DEFINITIONS
-create_tool_context create_agent_toolkit PermissionRule Permissions OutputCache""".split()
+FIXED = """Scope ScopedFs Tool tool define_tool Depends DependencyKey ToolContext ToolCall ToolMessage ToolResult
+TextResult JsonResult PartsResult TextPart ImagePart ToolError Session open_session builtin_tools ToolCatalog
+TOOL_DEFINITIONS create_tool_context create_agent_toolkit PermissionRule Permissions OutputCache""".split()
 
 # What stands beside them because a user of these needs it.
-BESIDE = "Ask Deny DocumentPart FS OutputRef Question ToolDefinitionError WorkPath".split()
+BESIDE = """AgentToolkit Ask Decision Deny DocumentPart FS OutputRef Question ToolDefinitionError WorkPath
+rule_set""".split()
 
 HEAVY = ("mcp", "starlette", "uvicorn", "redis", "tree_sitter", "pypdf", "rich", "httpx", "sqlite3")
 
@@ -50,11 +51,11 @@ def test_another_name_is_an_attribute_error() -> None:
 
 
 def test_the_decorator_stays_reachable_whichever_is_imported_first() -> None:
-    room = import_module("holdfast.tool")
-    assert isinstance(room, ModuleType)
+    assert isinstance(import_module("holdfast.tool"), ModuleType)
     assert callable(holdfast.tool)
-    code = "import holdfast.tool.definition as d, holdfast; from holdfast import tool; assert tool is d.tool"
-    in_a_new_python(code)
+    room, door = "from holdfast.tool.definition import tool as there", "from holdfast import tool as here"
+    for first, then in ((room, door), (door, room)):
+        in_a_new_python(f"{first}; {then}; import holdfast; assert here is there is holdfast.tool")
 
 
 @pytest.mark.parametrize(

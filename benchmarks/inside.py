@@ -38,32 +38,23 @@ def session_on(root: Path, **options: Any) -> Iterator[Calls]:
             yield Calls(portal, session)
 
 
+# VmHWM and not ru_maxrss: a child's ru_maxrss starts at its parent's size.
 PEAK = """
-import json, resource, sys
+import json, re, sys
 from pathlib import Path
 from benchmarks.inside import session_on
 work = json.loads(sys.argv[1])
-with session_on(Path(work["root"]), **work.get("options", {})) as call:
-    for name, arguments in work["first"]:
-        call(name, **arguments)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with session_on(Path(work["root"]), **work["options"]) as call:
     for name, arguments in work["calls"]:
         call(name, **arguments)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(after / 1024, (after - before) / 1024)
+print(int(re.search("VmHWM:[^0-9]*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 
-def peak_mb(
-    root: Path,
-    calls: list[tuple[str, dict[str, Any]]],
-    first: list[tuple[str, dict[str, Any]]] | None = None,
-    **options: Any,
-) -> tuple[float, float]:
-    """Peak resident memory of a fresh process that makes these calls, and how much of it the calls added."""
-    work = json.dumps({"root": str(root), "calls": calls, "first": first or [], "options": options})
+def peak_mb(root: Path, calls: list[tuple[str, dict[str, Any]]], **options: Any) -> float:
+    """Peak resident memory of a fresh process that makes these calls."""
+    work = json.dumps({"root": str(root), "calls": calls, "options": options})
     done = subprocess.run(
         [sys.executable, "-c", PEAK, work], cwd=ROOT, check=True, capture_output=True, text=True, timeout=600
     )
-    whole, added = done.stdout.split()[-2:]
-    return float(whole), float(added)
+    return float(done.stdout)

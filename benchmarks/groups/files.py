@@ -42,8 +42,8 @@ def _grep(run: Run, tree: Path, call: Calls) -> None:
             at_most={"bare rg into a pipe": 1.3},
             note="stable order, true total",
         )
-    few = peak_mb(tree, [("Grep", {"pattern": "the needle is", "output_mode": "content"})])[0]
-    many = peak_mb(tree, [("Grep", {"pattern": "e", "output_mode": "content"})])[0]
+    few = peak_mb(tree, [("Grep", {"pattern": "the needle is", "output_mode": "content"})])
+    many = peak_mb(tree, [("Grep", {"pattern": "e", "output_mode": "content"})])
     bound(run, GROUP, "memory of Grep with a match on nearly every line, over one with few", many - few, 64, "MB")
 
 
@@ -89,7 +89,7 @@ def _window(run: Run) -> None:
             at_most={"a bare scan for newlines": 1.5},
             rounds=3 if run.quick else 5,
         )
-    peak, _ = peak_mb(path.parent, [("Read", {"file_path": path.name, "offset": last, "limit": 200})])
+    peak = peak_mb(path.parent, [("Read", {"file_path": path.name, "offset": last, "limit": 200})])
     bound(run, GROUP, "memory of the whole process for that window", peak, 64, "MB")
 
 

@@ -56,7 +56,7 @@ def _flood(run: Run, place: Path) -> None:
             rounds=3,
         )
     arguments: dict[str, Any] = {"command": flood, "timeout": 600_000}
-    peak, _ = peak_mb(place, [("Bash", arguments)], sandbox="off")
+    peak = peak_mb(place, [("Bash", arguments)], sandbox="off")
     bound(run, GROUP, f"memory of the whole process while draining {megabytes} MB", peak, 100, "MB")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import sys
 
 import pytest
 from benchmarks import lisp_corpus
@@ -75,3 +76,11 @@ def test_a_paren_dropped_from_or_added_to_a_real_form_is_reported_at_that_form(c
         right += bool(faulty) and faulty[0].start == unit.start
     assert tried > 200
     assert right / tried > 0.97
+
+
+@pytest.mark.corpus
+@needs_corpus
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is told by /proc")
+def test_the_view_of_ten_megabytes_takes_little_more_memory_than_the_text() -> None:
+    _, megabytes = lisp_corpus.big_file(lisp_corpus.files())
+    assert megabytes < 200

@@ -13,7 +13,7 @@ from holdfast.builtin.config import Config, load_config, parse_config, refuse_un
 from holdfast.call.decision import Action
 from holdfast.call.examples import trials
 from holdfast.call.rules import Permissions
-from holdfast.call.rulesets import RULE_SETS
+from holdfast.call.rulesets import RULE_SETS, rule_set
 from holdfast.errors import InvalidArgument
 from holdfast.host.config import LARGEST, config_texts
 from holdfast.host.scope import PROTECTED
@@ -157,7 +157,7 @@ def test_a_rule_set_is_taken_by_name_with_own_rules_before_it(name: str) -> None
     rule = '[[permissions.rule]]\ntool = "Bash"\npattern = "mytool *"\naction = "allow"\n'
     config = parse_config(f'[permissions]\nrule_set = "{name}"\n{rule}')
     assert config.permissions is not None
-    assert config.permissions.default_action == RULE_SETS[name].default_action
+    assert config.permissions.default_action == rule_set(name).default_action
     assert bash(config, "mytool x") == "allow"
     assert bash(config, "ls -la") == "allow"
 

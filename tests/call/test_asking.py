@@ -85,6 +85,7 @@ async def test_with_nobody_to_ask_the_answer_is_no_and_says_how_to_allow_it() ->
         answer = await run(opened, "mytool")
         assert answer.is_error
         assert "nobody to ask: allow it with a rule in holdfast.toml" in answer.text
+        assert "nobody to ask: give it as plain commands" in (await run(opened, "ls > out")).text
         assert RAN == []
 
 

@@ -7,15 +7,15 @@ import pytest
 from call.shell_lines import FAMILIES, attacks, lines_of
 from holdfast.call.decision import Decision, PermissionRule
 from holdfast.call.rules import Permissions
-from holdfast.call.rulesets import RULE_SETS
+from holdfast.call.rulesets import rule_set
 
 ROOT = ("/workspace/root",)
 # What a person writes who trusts these programs and says nothing of places.
-PROGRAMS = Permissions("ask", [rule for rule in RULE_SETS["workspace"].rules if rule.tool == "effect:run"])
+PROGRAMS = Permissions("ask", [rule for rule in rule_set("workspace").rules if rule.tool == "effect:run"])
 SETS = {
     "programs": PROGRAMS,
-    "read-only": RULE_SETS["read-only"].within(ROOT),
-    "workspace": RULE_SETS["workspace"].within(ROOT),
+    "read-only": rule_set("read-only").within(ROOT),
+    "workspace": rule_set("workspace").within(ROOT),
 }
 
 

@@ -12,11 +12,11 @@ import pytest
 from holdfast.call import globs, rules
 from holdfast.call.decision import Action, Decision, PermissionRule
 from holdfast.call.rules import FileRules, Permissions
-from holdfast.call.rulesets import RULE_SETS
+from holdfast.call.rulesets import rule_set
 from holdfast.call.shell import commands, denied, lines, options, recogniser
 from holdfast.call.shell.lines import LineRules
 
-READ_ONLY = RULE_SETS["read-only"]
+READ_ONLY = rule_set("read-only")
 LS = Permissions("ask", [PermissionRule("Bash", "ls *", "allow")])
 NO_RM = Permissions("allow", [PermissionRule("Bash", "rm *", "deny"), PermissionRule("Bash", "git push *", "deny")])
 
@@ -113,7 +113,7 @@ STEPS = [
     Step("a deny behind options", denied, "_behind_options", none_of_them, bash(NO_RM, "git -C x push"), "deny"),
     Step("a deny in any case", commands, "folded", str, bash(NO_RM, "RM x"), "deny"),
     Step("the tables of options", lines, "open_words_problem", nothing, bash(READ_ONLY, "find . -delete")),
-    Step("operands that would be written", options, "_operand_problem", nothing, bash(READ_ONLY, "uniq in out")),
+    Step("operands that change things", options, "_operand_problem", nothing, bash(READ_ONLY, "hostname evil")),
     Step(
         "values that look like options",
         options,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.call.rulesets import GIT_LOOKING, LOOKING, RULE_SETS
+from holdfast.call.rulesets import GIT_LOOKING, LOOKING, rule_set
 from holdfast.call.shell.options import Program, check_program
 from holdfast.call.shell.programs import BEFORE_SUBCOMMAND, PROGRAMS
 
@@ -97,7 +97,7 @@ def _words(dice: random.Random, program: Program) -> list[str]:
 
 
 def passing(dice: random.Random, names: list[str]) -> Iterator[list[str]]:
-    permissions = RULE_SETS["read-only"]
+    permissions = rule_set("read-only")
     for words in generated(dice, names):
         line = " ".join(f"'{word}'" for word in words)
         if permissions.judge(tool="Bash", effect="run", spellings=(line,)).action == "allow":

@@ -26,10 +26,12 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`token` is what an "always" would remember: exactly what was shown, nothing wider."""
+    """`token` is what an "always" would remember: exactly what was shown, nothing wider. `remedy` is what to do when
+    nobody is there to ask."""
 
     reason: str
     token: str | None = None
+    remedy: str = "allow it with a rule in holdfast.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,7 @@ class Gate:
         if word.token is not None and word.token in self._always:
             return
         if self._ask is None:
-            raise PolicyDenied(
-                f"{word.reason}; it needs approval and there is nobody to ask: allow it with a rule in holdfast.toml"
-            )
+            raise PolicyDenied(f"{word.reason}; it needs approval and there is nobody to ask: {word.remedy}")
         question = Question(call, tool, arguments, word.reason, word.token is not None)
         answer = await self._ask(question)
         if answer == "always" and word.token is not None:

@@ -173,7 +173,10 @@ def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
             return None
         if decision.action == "deny":
             return Deny(decision.reason)
-        return Ask(decision.reason, token="\0".join((tool.name, *spellings)))
+        token = "\0".join((tool.name, *spellings))
+        if tool.traits.effect == "run" and spellings and not decision.commands:
+            return Ask(decision.reason, token, remedy="give it as plain commands, which rules can allow")
+        return Ask(decision.reason, token)
 
     return judge
 

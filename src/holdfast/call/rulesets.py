@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from holdfast.call.decision import Action, PermissionRule
 from holdfast.call.rules import Permissions
@@ -51,11 +52,12 @@ SHELLS_THAT_READ = ["sh", "bash", "dash", "zsh", "ksh", "fish"]
 OF_THE_SESSION = ["write_todos", "done", "BashOutput", "KillBash", "tool_output_cache", "tool_output_cache_grep"]
 
 
+@lru_cache(maxsize=8)
 def rule_set(name: str) -> Permissions:
-    """One of the ready-made sets, by name."""
+    """One of the ready-made sets, by name; made when it is first asked for."""
     if name not in RULE_SETS:
         raise ValueError(f"no rule set {name!r}; there are {', '.join(RULE_SETS)}")
-    return RULE_SETS[name]
+    return RULE_SETS[name]()
 
 
 def _for_tools(tools: Iterable[str], action: Action) -> list[PermissionRule]:
@@ -93,8 +95,8 @@ def _trusted() -> Permissions:
     return Permissions("allow", _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask"))
 
 
-RULE_SETS: Mapping[str, Permissions] = {
-    "read-only": _read_only(),
-    "workspace": _workspace(),
-    "trusted": _trusted(),
+RULE_SETS: Mapping[str, Callable[[], Permissions]] = {
+    "read-only": _read_only,
+    "workspace": _workspace,
+    "trusted": _trusted,
 }

@@ -54,6 +54,8 @@ class Opening:
             permissions=self.permissions or config.permissions,
             cache=config.cache,
             require_read=config.require_read,
+            sandbox=config.sandbox,
+            env=config.env,
             ask=ask,
             overrides={**state.overrides(), **(overrides or {})},
             logger=logger,

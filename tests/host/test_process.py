@@ -177,6 +177,16 @@ def test_cancelling_ends_everything_the_command_started(tmp_path: Path) -> None:
     run(main)
 
 
+def test_a_cancelled_command_is_asked_to_end_before_it_is_made_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as shells:
+            with anyio.move_on_after(0.5):
+                await said(shells, "trap 'touch asked; exit 0' TERM; sleep 60 & wait")
+            assert (tmp_path / "asked").exists()
+
+    run(main)
+
+
 def test_a_reader_that_fails_ends_the_command(tmp_path: Path) -> None:
     async def main() -> None:
         mark = fresh_mark()

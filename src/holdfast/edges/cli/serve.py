@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--no-token", is_flag=True, help="Take anyone over HTTP. On loopback only.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="A Host header to take over HTTP.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="An Origin header to take over HTTP.")
+@click.option("--else-any-port", is_flag=True, hidden=True)
 @click.option("--idle-minutes", default=30.0, show_default=True, help="Close an HTTP session unused this long.")
 def serve(opened: Opening, address: str | None, idle_minutes: float, **door: Any) -> None:
     """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
@@ -65,6 +66,7 @@ def _over_http(
     no_token: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    else_any_port: bool,
 ) -> None:
     _need_sdk()
     from holdfast.edges.mcp.desk import Desk  # noqa: PLC0415 - the extra `mcp`, and a heavy import
@@ -75,7 +77,7 @@ def _over_http(
         tokens, kept_in = _tokens(token_file, new=new_token, none=no_token)
         Gate(wanted, tokens, hosts, origins)
         root = opened.place()
-        listening, got = listen(wanted)
+        listening, got = listen(wanted, else_any_port=else_any_port)
         gate = Gate(got, tokens, hosts, origins)
     quiet_logs()
     click.echo(_screen(opened, gate, root, kept_in), err=True)

@@ -52,7 +52,7 @@ def _on_stdio(opened: Opening) -> None:
 
 def _need_sdk() -> None:
     try:
-        importlib.import_module("mcp.server")
+        importlib.import_module("holdfast.edges.mcp.server")
     except ModuleNotFoundError as missing:
         raise click.ClickException(f"{missing}; install the server with: pip install 'holdfast[mcp]'") from None
 

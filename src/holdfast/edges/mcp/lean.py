@@ -1,7 +1,7 @@
 """A lighter import of the SDK.
 
-It makes validators for every message of every protocol version when it is imported, though a connection speaks one version
-and few of its messages; that is a fifth of its start. pydantic can make each at its first use instead.
+It makes validators for every message of every protocol version when it is imported, though a connection speaks one
+version and few of its messages; that is a fifth of its start. pydantic can make each at its first use instead.
 """
 
 from __future__ import annotations

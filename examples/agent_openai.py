@@ -1,0 +1,59 @@
+"""A whole coding agent against any API that speaks OpenAI's chat completions.
+
+usage: OPENAI_API_KEY=... python examples/agent_openai.py "fix the failing test"
+OPENAI_BASE_URL points it at another server.
+"""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from holdfast import PermissionRule, Permissions, Question, Scope, ToolCall, ToolMessage, open_session
+
+RULES = Permissions(
+    default_action="allow",
+    rules=[
+        PermissionRule(tool="Bash", pattern="*", action="ask"),
+        PermissionRule(tool="Write", pattern="*", action="ask"),
+    ],
+)
+CONTEXT_WINDOW = 128_000
+
+
+async def ask(question: Question) -> bool:
+    print(f"\n{question.tool.name} {question.arguments.model_dump(exclude_unset=True)}\n  {question.reason}")
+    return (await asyncio.to_thread(input, "run it? [y/N] ")).strip().lower() == "y"
+
+
+def as_openai(message: Any) -> Any:
+    if isinstance(message, ToolMessage):
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+    return message
+
+
+async def main(task: str) -> None:
+    client = AsyncOpenAI()
+    async with open_session(Scope.workspace("."), permissions=RULES, ask=ask) as session:
+        history: list[Any] = [{"role": "user", "content": task}]
+        while not session.finished:
+            history = session.cache.trim(history, context_window=CONTEXT_WINDOW)
+            reply = await client.chat.completions.create(
+                model=os.environ.get("MODEL", "gpt-5"),
+                messages=[as_openai(message) for message in history],
+                tools=session.definitions("openai"),  # type: ignore[arg-type]
+            )
+            said = reply.choices[0].message
+            history.append(said.model_dump(exclude_none=True))
+            print(said.content or "", end="")
+            calls = [ToolCall(call.id, call.function.name, call.function.arguments) for call in said.tool_calls or []]
+            if not calls:
+                break
+            history += await session.call_all(calls)
+    print()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(" ".join(sys.argv[1:])))

@@ -1,0 +1,53 @@
+"""The real Claude Code, with a model that plays a script, finds the server and uses its tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from peers.around import HOLDFAST, package
+from scripted_model import scripted_model
+
+
+def shown(result: dict[str, Any]) -> str:
+    content = result["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+def test_claude_code_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
+    claude = package("@anthropic-ai/claude-code") / "bin" / "claude.exe"
+    server = {"type": "stdio", "command": HOLDFAST[0], "args": [*HOLDFAST[1:], "serve", "--root", str(project)]}
+    servers = {"mcpServers": {"holdfast": server}}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps(servers), encoding="utf-8")
+    calls = (
+        ("mcp__holdfast__Read", {"file_path": "a.txt"}),
+        ("mcp__holdfast__Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
+        ("mcp__holdfast__Grep", {"pattern": "T.O", "output_mode": "content"}),
+        ("mcp__holdfast__Bash", {"command": "wc -l < a.txt"}),
+        ("mcp__holdfast__read_file", {"path": "a.txt"}),
+    )
+    with scripted_model(*calls) as model:
+        done = subprocess.run(
+            [str(claude), "-p", "go", "--mcp-config", str(config), "--strict-mcp-config",
+             "--allowedTools", ",".join(name for name, _ in calls)],
+            cwd=project, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+            env={
+                "PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANTHROPIC_BASE_URL": model.url,
+                "ANTHROPIC_API_KEY": "scripted", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false",
+                "MCP_TIMEOUT": "120000",
+            },
+        )  # fmt: skip
+    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+    assert {name for name, _ in calls} <= set(model.tools)
+    read, edit, grep, bash, read_file = map(shown, model.results)
+    assert read.startswith("     1\tone")
+    assert "1 replacement" in edit
+    assert "a.txt:2:TWO" in grep
+    assert "3" in bash
+    assert json.loads(read_file)["content"] == "one\nTWO\nthree\n"
+    assert (project / "a.txt").read_text(encoding="utf-8") == "one\nTWO\nthree\n"

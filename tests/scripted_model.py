@@ -1,0 +1,131 @@
+"""A model that plays a list of tool calls, on loopback: Anthropic's Messages API and OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Call = tuple[str, dict[str, Any]]
+
+
+@dataclass
+class Script:
+    """The calls to play in turn; meanwhile, what the model was shown."""
+
+    calls: list[Call]
+    tools: list[str] = field(default_factory=list[str])
+    results: list[Any] = field(default_factory=list[Any])
+    url: str = ""
+
+
+@contextmanager
+def scripted_model(*calls: Call) -> Generator[Script]:
+    script = Script(list(calls))
+
+    class Handler(_Model):
+        plays = script
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    script.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Model(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    plays: Script
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._reply({})
+
+    def do_GET(self) -> None:
+        self._reply({"data": []})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        if "count_tokens" in self.path:
+            self._reply({"input_tokens": 10})
+        elif "chat/completions" in self.path:
+            self._chat(body)
+        elif "/messages" in self.path:
+            self._messages(body)
+        else:
+            self._reply({})
+
+    def _next(self, tools: list[str], results: list[Any]) -> Call | None:
+        script = self.plays
+        if tools:
+            script.tools = tools
+        if len(results) >= len(script.results):
+            script.results = results
+        played = len(results)
+        return script.calls[played] if tools and played < len(script.calls) else None
+
+    def _messages(self, body: dict[str, Any]) -> None:
+        contents: list[Any] = [one["content"] for one in body.get("messages", []) if isinstance(one["content"], list)]
+        results = [block for content in contents for block in content if block.get("type") == "tool_result"]
+        call = self._next([tool.get("name", "") for tool in body.get("tools", [])], results)
+        usage = {"input_tokens": 10, "output_tokens": 1}
+        message: dict[str, Any] = {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model", "scripted"),
+            "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
+        stop = "tool_use" if call else "end_turn"
+        if call:
+            block: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": call[0], "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
+            whole = {**block, "input": call[1]}
+        else:
+            block, whole = {"type": "text", "text": ""}, {"type": "text", "text": "FINISHED"}
+            delta = {"type": "text_delta", "text": "FINISHED"}
+        if not body.get("stream"):
+            self._reply({**message, "content": [whole], "stop_reason": stop})
+            return
+        ending = {"delta": {"stop_reason": stop, "stop_sequence": None}, "usage": {"output_tokens": 5}}
+        self._stream(
+            ("message_start", {"message": message}),
+            ("content_block_start", {"index": 0, "content_block": block}),
+            ("content_block_delta", {"index": 0, "delta": delta}),
+            ("content_block_stop", {"index": 0}),
+            ("message_delta", ending),
+            ("message_stop", {}),
+        )
+
+    def _chat(self, body: dict[str, Any]) -> None:
+        results = [one for one in body.get("messages", []) if one.get("role") == "tool"]
+        call = self._next([tool["function"]["name"] for tool in body.get("tools", [])], results)
+        message: dict[str, Any] = {"role": "assistant", "content": None if call else "FINISHED"}
+        if call:
+            function = {"name": call[0], "arguments": json.dumps(call[1])}
+            message["tool_calls"] = [{"id": f"call_{len(results)}", "type": "function", "function": function}]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
+        self._reply({"id": "c", "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]})
+
+    def _reply(self, found: dict[str, Any]) -> None:
+        self._send(json.dumps(found).encode(), "application/json")
+
+    def _stream(self, *events: tuple[str, dict[str, Any]]) -> None:
+        text = "".join(f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in events)
+        self._send(text.encode(), "text/event-stream")
+
+    def _send(self, data: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import create_model
 
@@ -37,6 +37,8 @@ def larger(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 
 
 Made = tuple[Arguments, dict[str, Any]]
+# Each example builds a model.
+made_slowly = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -57,7 +59,7 @@ def calls(draw: st.DrawFn, *, nullable: bool = True) -> Made:
     return Arguments(model, input_schema(model)), sent
 
 
-@settings(max_examples=40)
+@made_slowly
 @given(calls())
 def test_an_exactly_typed_call_gives_exactly_what_was_sent(made: Made) -> None:
     arguments, sent = made
@@ -66,7 +68,7 @@ def test_an_exactly_typed_call_gives_exactly_what_was_sent(made: Made) -> None:
     assert arguments.parse(sent).model_dump() == read
 
 
-@settings(max_examples=40)
+@made_slowly
 @given(calls(), st.data())
 def test_arrays_and_objects_may_come_as_json_text(made: Made, data: st.DataObject) -> None:
     arguments, sent = made
@@ -77,7 +79,7 @@ def test_arrays_and_objects_may_come_as_json_text(made: Made, data: st.DataObjec
     assert arguments.parse(wrapped) == arguments.parse(sent)
 
 
-@settings(max_examples=40)
+@made_slowly
 @given(calls())
 def test_numbers_and_booleans_may_come_as_text(made: Made) -> None:
     arguments, sent = made
@@ -85,7 +87,7 @@ def test_numbers_and_booleans_may_come_as_text(made: Made) -> None:
     assert arguments.parse(spoken) == arguments.parse(sent)
 
 
-@settings(max_examples=40)
+@made_slowly
 @given(calls())
 def test_null_is_the_same_as_not_given_where_it_may_be_left_out(made: Made) -> None:
     arguments, sent = made
@@ -93,7 +95,7 @@ def test_null_is_the_same_as_not_given_where_it_may_be_left_out(made: Made) -> N
     assert arguments.parse(sent | {name: None for name in optional if name not in sent}) == arguments.parse(sent)
 
 
-@settings(max_examples=40)
+@made_slowly
 @given(calls(nullable=False), JSON)
 def test_a_value_of_another_kind_is_refused_or_means_the_same(made: Made, odd: Any) -> None:
     arguments, sent = made
@@ -105,7 +107,7 @@ def test_a_value_of_another_kind_is_refused_or_means_the_same(made: Made, odd: A
         assert not isinstance(odd, bool) or isinstance(read, bool)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(TOOLS), st.dictionaries(NAMES | TEXTS, JSON, max_size=4) | JSON)
 def test_any_json_is_read_or_refused_shortly(one: Tool, anything: Any) -> None:
     for raw in (json.dumps(anything), json.dumps(dict.fromkeys(one.definition.parameters["properties"], anything))):
@@ -116,7 +118,7 @@ def test_any_json_is_read_or_refused_shortly(one: Tool, anything: Any) -> None:
             refused.message.encode()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(TOOLS), st.text() | st.binary())
 def test_any_text_is_read_or_refused_shortly(one: Tool, raw: str | bytes) -> None:
     try:

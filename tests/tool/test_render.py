@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer
 
@@ -138,6 +138,7 @@ def test_half_surrogates_in_text_become_the_replacement_character() -> None:
     assert speakable("\ud83d\ude42") == "🙂"
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec=None)))
 def test_what_is_speakable_can_be_encoded_and_keeps_what_could(text: str) -> None:
     spoken = speakable(text)
@@ -153,6 +154,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), json_values) | st.lists(json_values))
 def test_json_data_comes_back_as_it_was(value: Any) -> None:
     text = json_of(value)

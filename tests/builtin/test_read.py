@@ -66,6 +66,16 @@ async def test_a_long_line_is_clipped_and_says_by_how_much(bench: Bench) -> None
     assert rows[3] == "     4\tend"
 
 
+async def test_a_line_cut_within_a_character_is_still_text(bench: Bench) -> None:
+    bench.put("a.txt", "日" * 100_000 + "\nx\n")
+    rows = (await bench.ok("Read", file_path="a.txt")).split("\n")
+    assert rows == ["     1\t" + "日" * 2000 + " [... 294000 more bytes]", "     2\tx"]
+    bench.put("b.txt", ("x" + "日" * 100_000).encode("shift_jis"))
+    async with open_session(ScopedFs(Scope.workspace(bench.root), encoding="shift_jis")) as session:
+        text = (await session.call("Read", {"file_path": "b.txt"})).text
+    assert text.startswith("     1\tx" + "日" * 1999 + " [... ") and "UTF-8" not in text
+
+
 async def test_an_answer_is_at_most_64_kib_and_the_rest_can_be_read_on(bench: Bench) -> None:
     lines = [f"{n} " + "ж" * 900 for n in range(200)]
     bench.put("a.txt", "\n".join(lines))

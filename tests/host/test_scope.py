@@ -58,6 +58,18 @@ def test_relative_paths_start_at_the_first_root(tmp_path: Path) -> None:
     assert fs.roots == (str(tmp_path / "two"), str(tmp_path / "one"))
     assert fs.show(WorkPath(f"{tmp_path}/two/x")) == "x"
     assert fs.show(WorkPath("../one/x")) == f"{tmp_path}/one/x"
+    (tmp_path / "two" / "sub" / "deep").mkdir(parents=True)
+    os.symlink("sub/deep", tmp_path / "two" / "link")
+    assert fs.show(WorkPath("link/../x")) == "sub/x"
+    assert fs.show(WorkPath("link/y")) == "link/y"
+
+
+def test_a_root_that_vanished_since_is_said(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    scope = Scope.workspace(tmp_path, tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(NotFound, match="gone"):
+        ScopedFs(scope)
 
 
 @pytest.mark.parametrize(

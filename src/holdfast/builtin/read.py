@@ -18,7 +18,7 @@ from holdfast.host.lines import Window
 from holdfast.host.opened import OpenFile
 from holdfast.host.paths import WorkPath
 from holdfast.host.pdf import pdf_pages
-from holdfast.host.text import is_binary, shown_form
+from holdfast.host.text import is_binary, shown_form, whole_characters
 from holdfast.messages import ImagePart, Part, TextPart
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
@@ -73,6 +73,8 @@ def _whole(file: OpenFile, shown: str, largest: int = LARGEST_DOCUMENT) -> bytes
 
 def _text(file: OpenFile, shown: str, offset: int, limit: int, encoding: str | None) -> str:
     window = file.window(offset, limit, budget=ROOM)
+    for at in window.long:
+        window.lines[at] = whole_characters(window.lines[at], encoding)
     joined = b"\n".join(window.lines)
     form = shown_form(joined, None if file.form.wide else encoding)
     rows = joined.decode(form.codec, "backslashreplace").split("\n") if window.lines else []

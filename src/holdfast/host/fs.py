@@ -116,6 +116,8 @@ class ScopedFs:
 
     def show(self, path: WorkPath) -> str:
         """How answers name a path: from the first root, absolute only outside it, always on one line."""
+        if ".." in path.text:  # above a link, only the real place tells what that means
+            return escaped(self.spellings(path)[-1])
         return escaped(self._from_first(self._requested(path)))
 
     def show_real(self, absolute: str) -> str:
@@ -566,7 +568,11 @@ def _held(scope: Scope) -> list[Root]:
     writable = {directory.real for directory in scope.write}
     roots: list[Root] = []
     for directory in scope.roots:
-        fd = os.open(directory.real, DIRECTORY_FLAGS)
+        try:
+            fd = os.open(directory.real, DIRECTORY_FLAGS)
+        except OSError as error:
+            _close_all([root.fd for root in roots])
+            raise explained(error, directory.given, "open") from None
         device = os.fstat(fd).st_dev
         roots.append(Root(directory.given, directory.real, fd, device, directory.real in writable))
     if scope.read is None:

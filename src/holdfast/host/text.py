@@ -88,6 +88,18 @@ def shown_form(sample: bytes, encoding: str | None) -> Form:
     return Form("utf-8", exact=False)
 
 
+def whole_characters(cut: bytes, encoding: str | None) -> bytes:
+    """The beginning of a line that was cut, without the part of a character at its end."""
+    for codec in ("utf-8", encoding):
+        if codec is not None:
+            decoder = codecs.getincrementaldecoder(codec)()
+            try:
+                return decoder.decode(cut).encode(codec)
+            except UnicodeError:
+                continue
+    return cut
+
+
 def _decodes(data: bytes, codec: str) -> bool:
     if codec == "utf-8" and data.isascii():
         return True

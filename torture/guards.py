@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def _taken_away(guard: Guard, copy: Path) -> str | None:
     if text.count(guard.guard) != 1:
         return f"the guard's text is {text.count(guard.guard)} times in {guard.file}: mend this list"
     file.write_text(text.replace(guard.guard, guard.without), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *guard.tests.split()]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(guard.tests)]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
     done = subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=600, check=False

@@ -141,6 +141,8 @@ def test_a_change_within_one_tick_of_the_clock_is_found_by_content(
 ) -> None:
     """Same inode, size and times: only the content tells. A young file is never trusted by its times."""
     target, reads = root / "src" / "a.txt", ReadLog()
+    just_now = target.stat().st_ctime_ns + 1_000_000
+    monkeypatch.setattr(guard.time, "time_ns", lambda: just_now)
     with fs.open_read(WorkPath("src/a.txt")) as file:
         file.record(reads)
         before = file.stat

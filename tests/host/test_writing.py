@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import resource
 import stat
@@ -491,6 +492,7 @@ def test_whatever_call_fails_it_is_the_old_state_or_the_new_and_nothing_is_left(
         monkeypatch.setattr(atomic, "_O_TMPFILE", 0)
     (root / "src" / "a.txt").chmod(0o640)
     old = tree(root)
+    gc.collect()
     open_before = len(os.listdir("/proc/self/fd"))
     for fail_at in range(1, 200):
         with failing(fail_at, getattr(errno, code)) as fake:
@@ -501,7 +503,7 @@ def test_whatever_call_fails_it_is_the_old_state_or_the_new_and_nothing_is_left(
                 error = caught
         now = tree(root)
         done = now.get(path) == b"new content\n"
-        assert len(os.listdir("/proc/self/fd")) == open_before
+        assert len(os.listdir("/proc/self/fd")) <= open_before, f"a descriptor leaks when call {fail_at} fails"
         assert not [name for name in now if ".holdfast-" in name]
         if fake.calls < fail_at:
             assert done and error is None

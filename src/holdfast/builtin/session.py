@@ -91,10 +91,10 @@ def builtin_tools(fs: ScopedFs) -> list[Tool]:
     """
     shells = Shells(fs.scope)
     bench = {**workbench(fs, output_cache(None, uuid.uuid4().hex)), "shell": lambda: shells}
-    return [tool.bind(bench) for tool in _described(TOOLS, "auto")]
+    return [tool.bind(bench) for tool in described(TOOLS, "auto")]
 
 
-def _described(tools: Iterable[Tool], sandbox: Mode) -> list[Tool]:
+def described(tools: Iterable[Tool], sandbox: Mode) -> list[Tool]:
     """The model is told what holds its commands. That is tried out only where there is a tool to run them."""
     return [tool.describe(f"{tool.description} {choose(sandbox).words}.") if tool is bash else tool for tool in tools]
 
@@ -129,7 +129,7 @@ def open_session(
     outputs = output_cache(cache, id)
     bench = {**workbench(fs, outputs, require_read=require_read), "shell": shells_in(fs, sandbox, env)}
     return Session(
-        [*_described(builtin, sandbox), *tools],
+        [*described(builtin, sandbox), *tools],
         overrides={**bench, **(overrides or {})},
         cache=outputs,
         ask=ask,

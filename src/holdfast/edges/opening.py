@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.builtin.config import Config, load_config, refuse_unknown_tools
-from holdfast.builtin.session import TOOLS, open_session
+from holdfast.builtin.session import TOOLS, described, open_session
 from holdfast.builtin.state import State
 from holdfast.call.hooks import AskCallback
 from holdfast.call.rules import Permissions
@@ -49,8 +49,9 @@ class Opening:
         for note in config.ignored:
             (logger or LOGGER).warning("ignored: %s", note)
         state = State.load(kept or "", require_read=config.require_read)
+        fs = ScopedFs(self._scope(roots, config), encoding=config.encoding)
         session = open_session(
-            ScopedFs(self._scope(roots, config), encoding=config.encoding),
+            fs,
             builtin=self.tools,
             permissions=self.permissions or config.permissions,
             cache=config.cache,
@@ -58,11 +59,15 @@ class Opening:
             sandbox=config.sandbox,
             env=config.env,
             ask=ask,
-            overrides={**state.overrides(), **(overrides or {})},
+            overrides={**state.overrides(fs, config.sandbox, config.env), **(overrides or {})},
             logger=logger,
             id=id,
         )
         return session, state
+
+    def described(self) -> list[Tool]:
+        """The tools with the words a session of ours gives them. Tries the sandbox out: call it in a thread."""
+        return described(self.tools, load_config(self.config_file).sandbox)
 
     def place(self) -> str:
         """The directory where relative paths start. Raises ToolError for a root that can't be one."""

@@ -36,3 +36,7 @@ def own_command() -> list[str]:
     if found is not None and os.path.realpath(found) == os.path.realpath(own):
         return ["holdfast"]
     return [own] if os.access(own, os.X_OK) else [sys.executable, "-m", "holdfast"]
+
+
+def is_directory(path: str) -> bool:
+    return os.path.isdir(path)

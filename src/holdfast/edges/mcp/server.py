@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+from anyio import to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import (
@@ -37,12 +38,15 @@ LARGEST_MESSAGE = 16 << 20
 
 
 def server_of(desk: Desk) -> Server[Any]:
-    tools = [McpTool.model_validate(one) for one in definitions(desk.opening.tools, "mcp")]
-    listing = ListToolsResult(tools=tools)
-    schemas = {tool.name: tool.input_schema for tool in tools}
+    schemas = {tool.name: tool.definition.parameters for tool in desk.opening.tools}
+    listings: list[ListToolsResult] = []
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return listing
+        if not listings:
+            told = await to_thread.run_sync(desk.opening.described)
+            tools = [McpTool.model_validate(one) for one in definitions(told, "mcp")]
+            listings.append(ListToolsResult(tools=tools))
+        return listings[0]
 
     async def call_tool(
         ctx: ServerRequestContext[Any], params: CallToolRequestParams

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections.abc import Iterable, Mapping
 
 ALLOWED: tuple[str, ...] = (
@@ -15,12 +16,13 @@ ALLOWED: tuple[str, ...] = (
     *"GEM_HOME RBENV_ROOT ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR SDKROOT HOMEBREW_PREFIX NIX_PROFILES".split(),
     *"SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS NIX_SSL_CERT_FILE".split(),
     *"HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split(),
-    *"CC CXX CFLAGS CXXFLAGS LDFLAGS PKG_CONFIG_PATH MAKEFLAGS".split(),
+    *"CC CXX CFLAGS CXXFLAGS LDFLAGS PKG_CONFIG_PATH".split(),
 )
 # Never, even when the configuration names them: they hold secrets, or turn into code in every child.
 NEVER: tuple[str, ...] = (
     *"*TOKEN* *KEY* *SECRET* *PASSWORD* *PASSWD* *PASSPHRASE* *CREDENTIAL*".split(),
-    *"LD_* DYLD_* GIT_* PYTHON* BASH_* ENV SHELLOPTS IFS PS4 PROMPT_COMMAND".split(),
+    *"LD_* DYLD_* GIT_* PYTHON* BASH_* BASHOPTS ENV SHELLOPTS IFS PS4 PROMPT_COMMAND".split(),
+    *"CDPATH GLOBIGNORE EXECIGNORE POSIXLY_CORRECT MAKEFLAGS MFLAGS GNUMAKEFLAGS".split(),
     *"RIPGREP_CONFIG_PATH PERL5OPT PERL5LIB RUBYOPT RUBYLIB NODE_OPTIONS JAVA_TOOL_OPTIONS".split(),
 )
 # Pagers, editors, prompts and colours are off: nobody is there to answer them.
@@ -40,16 +42,20 @@ QUIET: Mapping[str, str] = {
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
+# bash must cut a line into characters as the recogniser did: in GBK or Shift_JIS a `\\` can be half of one.
+_SPEECH = ("LC_ALL", "LC_CTYPE", "LANG")
+_UTF8 = re.compile(r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?")
 
 
 def command_environment(
-    *, temporary: str, allow: Iterable[str] = (), source: Mapping[str, str] | None = None
+    *, temporary: str, allow: Iterable[str] = (), roots: Iterable[str] = (), source: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out."""
+    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out. No program is found
+    in the workspace's `roots` by its bare name: rules that allow `ls` mean the system's."""
     source = os.environ if source is None else source
     patterns = (*ALLOWED, *allow)
     chosen = {name: value for name, value in source.items() if _matches(name, patterns) and _harmless(name, value)}
-    chosen["PATH"] = _absolute_only(chosen.get("PATH", ""))
+    chosen["PATH"] = _outside(tuple(roots), chosen.get("PATH", ""))
     if not any(chosen.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
         chosen["LANG"] = "C.UTF-8"
     return {**chosen, **QUIET, "TMPDIR": temporary}
@@ -62,10 +68,17 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 def _harmless(name: str, value: str) -> bool:
     if "\0" in value or not name or _matches(name.upper(), NEVER):
         return False
+    if name in _SPEECH and not _UTF8.fullmatch(value):
+        return False
     return not (name.lower().endswith("_proxy") and "@" in value)  # a proxy's address may carry a password
 
 
-def _absolute_only(path: str) -> str:
-    """PATH without what depends on the working directory."""
-    kept = [place for place in path.split(":") if place.startswith("/")]
+def _outside(roots: tuple[str, ...], path: str) -> str:
+    """PATH without what depends on the working directory or lies in the workspace, by either spelling."""
+    kept = [place for place in path.split(":") if place.startswith("/") and not _is_inside(place, roots)]
     return ":".join(kept) or "/usr/local/bin:/usr/bin:/bin"
+
+
+def _is_inside(place: str, roots: tuple[str, ...]) -> bool:
+    spellings = (os.path.normpath(place), os.path.realpath(place))
+    return any(os.path.commonpath([spelling, root]) == root for spelling in spellings for root in roots)

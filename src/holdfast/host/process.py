@@ -449,7 +449,7 @@ class Shells:
         if not self._temporary:
             self._temporary = tempfile.mkdtemp(prefix="holdfast-")
         private = "/tmp" if self.sandbox.level == "bwrap" else self._temporary
-        variables = command_environment(temporary=private, allow=self._allow)
+        variables = command_environment(temporary=private, allow=self._allow, roots=self._roots)
         variables[_MARK] = self.mark
         broker = await to_thread.run_sync(_Broker, self.scope, self.sandbox, self._temporary, variables)
         try:

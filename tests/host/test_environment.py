@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.host.environment import command_environment
+
+
+def _environment(source: dict[str, str], roots: tuple[str, ...] = (), allow: tuple[str, ...] = ()) -> dict[str, str]:
+    return command_environment(temporary="/tmp", allow=allow, roots=roots, source=source)
+
+
+def test_a_directory_of_the_workspace_is_not_on_the_path_of_a_command(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    (root / "node_modules" / ".bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root / "node_modules")
+    path = f"{root}:{root}/node_modules/.bin:{tmp_path}/link/.bin:{root}/absent:/usr/bin:{tmp_path}"
+    assert _environment({"PATH": path}, (str(root),))["PATH"] == f"/usr/bin:{tmp_path}"
+
+
+def test_a_directory_that_only_begins_like_the_workspace_stays_on_the_path(tmp_path: Path) -> None:
+    assert _environment({"PATH": f"{tmp_path}-bin:/usr/bin"}, (str(tmp_path),))["PATH"] == f"{tmp_path}-bin:/usr/bin"
+
+
+def test_relative_places_are_not_on_the_path_of_a_command() -> None:
+    assert _environment({"PATH": ".:bin::/usr/bin:"})["PATH"] == "/usr/bin"
+
+
+@pytest.mark.parametrize("name", ["MAKEFLAGS", "GNUMAKEFLAGS", "CDPATH", "BASHOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"])
+def test_variables_that_change_what_a_proved_command_means_never_reach_it(name: str) -> None:
+    assert name not in _environment({name: "x", "PATH": "/usr/bin"}, allow=("*",))
+
+
+@pytest.mark.parametrize("locale", ["zh_CN.GBK", "ja_JP.SJIS", "ja_JP", "zh_TW.Big5", "de_DE.ISO-8859-1@euro"])
+def test_bash_reads_its_line_as_utf8_whatever_the_locale_of_the_server(locale: str) -> None:
+    """In GBK the last byte of a UTF-8 character swallows a backslash after it: `"中\\"; rm x; "` would be two commands."""
+    given = _environment({"PATH": "/usr/bin", "LC_ALL": locale, "LC_CTYPE": locale, "LANG": locale})
+    assert [given.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")] == [None, None, "C.UTF-8"]
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "en_US.utf8"])
+def test_a_locale_that_reads_bytes_as_we_do_is_kept(locale: str) -> None:
+    assert _environment({"PATH": "/usr/bin", "LANG": locale})["LANG"] == locale

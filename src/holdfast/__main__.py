@@ -1,5 +1,10 @@
 """`python -m holdfast`."""
 
-from holdfast.edges.cli import main
+import sys
+
+if not sys.flags.safe_path:
+    del sys.path[0]  # the directory it was started in, which may be a hostile workspace: nothing is imported from it
+
+from holdfast.edges.cli import main  # noqa: E402 - the line above comes first
 
 main()

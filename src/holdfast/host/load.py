@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -15,12 +18,25 @@ def load_module(spec: str) -> ModuleType:
     """`package.module` or `path/to/file.py`. The code runs: name only what you trust."""
     if spec.endswith(".py"):
         return _load_file(Path(spec))
-    if "" not in sys.path:
-        sys.path.insert(0, "")
     try:
-        return importlib.import_module(spec)
+        with _found_here():
+            return importlib.import_module(spec)
     except ModuleNotFoundError as missing:
         raise InvalidArgument(f"no module named {missing.name!r} ({spec!r}); a file needs its .py") from None
+
+
+@contextmanager
+def _found_here() -> Generator[None]:
+    """While a module is loaded, the current directory counts, after everything else: it is often the workspace, and
+    a file there that is named like a module of ours must never be taken for it."""
+    here = os.getcwd()
+    sys.path.append(here)
+    try:
+        yield
+    finally:
+        sys.path.reverse()
+        sys.path.remove(here)
+        sys.path.reverse()
 
 
 def _load_file(path: Path) -> ModuleType:

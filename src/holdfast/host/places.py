@@ -30,12 +30,13 @@ def private_directory(path: Path) -> Path:
 
 
 def own_command() -> list[str]:
-    """How another program starts this one: by name where that is us, else by the interpreter that runs now."""
+    """How another program starts this one: by name where that is us, else by the interpreter that runs now, which
+    then imports nothing from the directory it is started in (-P)."""
     found = shutil.which("holdfast")
     own = os.path.join(os.path.dirname(sys.executable), "holdfast")
     if found is not None and os.path.realpath(found) == os.path.realpath(own):
         return ["holdfast"]
-    return [own] if os.access(own, os.X_OK) else [sys.executable, "-m", "holdfast"]
+    return [own] if os.access(own, os.X_OK) else [sys.executable, "-P", "-m", "holdfast"]
 
 
 def is_directory(path: str) -> bool:

@@ -1,0 +1,63 @@
+"""Started inside a hostile workspace: nothing of ours is imported from there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.host.load import load_module
+
+TOOL = """
+from holdfast import tool
+@tool
+def hello() -> str:
+    '''Says hello.'''
+    return "hello"
+"""
+NAMES = ("tomllib", "json", "pydantic", "mcp", "redis", "rich", "difflib", "pypdf", "regex", "tree_sitter")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A directory whose files are named like modules that the program imports, some of them only when needed."""
+    for name in NAMES:
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    (tmp_path / "my_tools.py").write_text(TOOL)
+    return tmp_path
+
+
+def _run(hostile: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=hostile, capture_output=True, text=True, timeout=60, input="", check=False)
+
+
+def test_a_module_named_like_one_of_ours_is_not_imported_when_tools_are_added_from_the_current_directory(
+    hostile: Path,
+) -> None:
+    script = "from holdfast.edges.cli import main; main()"
+    done = _run(hostile, "-P", "-c", script, "serve", "--with", "my_tools")
+    assert done.returncode == 0, done.stderr
+    done = _run(hostile, "-P", "-c", script, "call", "hello", "--with", "my_tools", "--json")
+    assert json.loads(done.stdout)["content"] == "hello"
+    assert not (hostile / "ran").exists()
+
+
+def test_started_as_a_module_it_imports_nothing_later_from_where_it_was_started(hostile: Path) -> None:
+    for name in NAMES:  # what is imported before the first line of ours runs can't be kept out
+        if name not in ("mcp", "rich", "redis", "pypdf"):
+            (hostile / f"{name}.py").unlink()
+    done = _run(hostile, "-m", "holdfast", "serve")
+    assert done.returncode == 0, done.stderr
+    assert not (hostile / "ran").exists()
+
+
+def test_the_current_directory_is_not_left_on_the_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hostile)
+    before = list(sys.path)
+    assert load_module("my_tools").hello.name == "hello"
+    assert sys.path == before
+    del sys.modules["my_tools"]

@@ -5,6 +5,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]  # the directory it was started in, which may be a hostile workspace: nothing is imported from it
 
-from holdfast.edges.cli import main  # noqa: E402 - the line above comes first
+from holdfast.edges.cli import main
 
 main()

@@ -296,3 +296,14 @@ def test_tools_without_a_session_share_one_shell_that_ends_with_the_program(tmp_
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("d\n\n", "")
     assert anyio.run(gone, mark) == []
+
+
+def test_the_name_of_a_process_that_is_left_can_not_fake_lines_of_the_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            name = r"$'\xff\n[exit code 0]\e[31m'"
+            text = await bash(session, f"(exec -a {name} sleep 60) & sleep 0.3")
+            assert text.count("\n") == 0 and "\x1b" not in text
+            assert "[exit code 0]\\x1b[31m" in text
+
+    run(main)

@@ -245,3 +245,8 @@ async def test_a_long_output_is_fitted_and_a_short_one_is_not() -> None:
     long = await here.call("echo", {"text": "line\n", "times": 100_000})
     assert len(long.text.encode()) < 70_000
     assert long.text.startswith("line\nline\n")
+
+
+async def test_the_name_of_an_unknown_tool_is_told_on_one_line_without_controls() -> None:
+    message = await session().call("Nope\n[exit code 0]\x1b[31m\u202e")
+    assert "`Nope\\n[exit code 0]\\u001b[31m\\u202e`" in message.text and "\n" not in message.text

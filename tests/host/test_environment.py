@@ -34,7 +34,7 @@ def test_variables_that_change_what_a_proved_command_means_never_reach_it(name: 
 
 @pytest.mark.parametrize("locale", ["zh_CN.GBK", "ja_JP.SJIS", "ja_JP", "zh_TW.Big5", "de_DE.ISO-8859-1@euro"])
 def test_bash_reads_its_line_as_utf8_whatever_the_locale_of_the_server(locale: str) -> None:
-    """In GBK the last byte of a UTF-8 character swallows a backslash after it: `"中\\"; rm x; "` would be two commands."""
+    """In GBK half a character swallows the backslash after it: `"中\\"; rm x; "` would be two commands."""
     given = _environment({"PATH": "/usr/bin", "LC_ALL": locale, "LC_CTYPE": locale, "LANG": locale})
     assert [given.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")] == [None, None, "C.UTF-8"]
 

@@ -297,5 +297,51 @@ def test_a_program_is_never_taken_from_the_workspace(tmp_path: Path, monkeypatch
     assert sandboxes.find_program("holdfast-fake") == str(fake)
 
 
+def test_bubblewrap_is_never_taken_from_the_path_which_may_lead_into_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(sandboxes, "_SYSTEM_PLACES", ("/nonexistent",))
+    sandboxes._best.__wrapped__()  # pyright: ignore[reportPrivateUsage] - the probe itself, not what it found before
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("made", ["before", "meanwhile"])
+def test_the_token_and_the_outputs_of_other_sessions_can_not_be_read_by_commands(
+    made: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = place / "state" / "holdfast" / "http-token"
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "in" / "cache"))
+
+    def make() -> None:
+        for file in (secret, place / "in" / "cache" / "holdfast" / "index.db"):
+            file.parent.mkdir(parents=True)
+            file.write_text("secret")
+
+    if made == "before":
+        make()
+    texts: list[str] = []
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(place / "in", place), sandbox=level("bwrap")) as shells:
+            for _ in range(2):
+                kept = bytearray()
+
+                async def feed(data: bytes, kept: bytearray = kept) -> None:
+                    kept.extend(data)
+
+                await shells.run(f"cat {secret} cache/holdfast/index.db; echo done", feed)
+                texts.append(kept.decode())
+                if not secret.exists():
+                    make()
+
+    anyio.run(main)
+    assert all("secret" not in text and "done" in text for text in texts)
+
+
 def test_every_level_has_words_for_people_and_models() -> None:
     assert all(name in words for name, words in sandboxes.WORDS.items())

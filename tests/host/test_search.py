@@ -315,3 +315,19 @@ def test_an_unreadable_directory_and_file_are_counted_not_fatal(tmp_path: Path) 
     assert result.unreadable == 2
     assert sorted(named.paths) == ["c", "open/a"]
     assert named.unreadable == 1
+
+
+def test_rg_is_not_taken_from_any_root_also_when_another_one_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    asked: list[tuple[str, ...]] = []
+
+    def found(roots: tuple[str, ...]) -> str:
+        asked.append(roots)
+        return find_rg()
+
+    monkeypatch.setattr(search, "find_rg", found)
+    ScopedFs(Scope.workspace(tmp_path / "one", tmp_path / "two")).grep("x")
+    assert asked and all({str(tmp_path / "one"), str(tmp_path / "two")} <= set(roots) for roots in asked)

@@ -17,7 +17,8 @@ import anyio
 import pytest
 
 from holdfast.call.cache import OutputCache
-from holdfast.host.store import EmbeddedStore, cache_directory
+from holdfast.host.places import cache_directory
+from holdfast.host.store import EmbeddedStore
 from holdfast.messages import TextPart, TextResult
 
 SOURCE = str(Path(__file__).parents[2] / "src")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.host.changes import Changes
 from holdfast.host.fs import ScopedFs
+from holdfast.host.paths import escaped
 from holdfast.host.process import Ended, signal_name
 
 SHOWN = 20
@@ -34,7 +35,7 @@ def _by_signal(code: int) -> str:
 
 
 def _left(ended: Ended) -> Iterator[str]:
-    names = ", ".join(ended.left_names)
+    names = ", ".join(map(escaped, ended.left_names))
     more = ended.left_running - len(ended.left_names)
     if ended.reason in ("timeout", "stopped"):
         yield f"[could not be ended: {names}]"

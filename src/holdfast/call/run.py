@@ -14,6 +14,7 @@ import anyio
 
 from holdfast.call.cache import OutputCache
 from holdfast.call.hooks import AskCallback, Gate, PostToolCall, PreToolCall, after_call
+from holdfast.call.shown import shown
 from holdfast.errors import Internal, ToolError, ToolNotFound
 from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
@@ -133,7 +134,7 @@ class Session:
             raise Internal("the session is closed; open another one")
         tool = self.tools.get(name)
         if tool is None:
-            raise ToolNotFound(f"no tool named `{name[:80]}`; {self._near(name)}")
+            raise ToolNotFound(f"no tool named `{shown(name[:80])}`; {self._near(name)}")
         return tool
 
     def _near(self, name: str) -> str:

@@ -361,7 +361,7 @@ class ScopedFs:
         assert found is not None, "what was opened lies beneath a root"
         root, below = found
         if not self.scope.deny:
-            return SearchPlace(root.fd, root.real, below, file, confined=not root.anywhere)
+            return SearchPlace(root.fd, root.real, below, file, confined=not root.anywhere, roots=self.roots)
         return SearchPlace(
             root.fd,
             root.real,
@@ -370,6 +370,7 @@ class ScopedFs:
             confined=not root.anywhere,
             hidden=tuple(in_ripgrep for text in self.scope.deny.texts for in_ripgrep in hiding(text)),
             keep=lambda path: not self.is_denied(posixpath.join(root.real, path)),
+            roots=self.roots,
         )
 
     def _named(self, place: SearchPlace, path: str) -> str:

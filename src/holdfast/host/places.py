@@ -18,6 +18,21 @@ def state_directory() -> Path:
     return home / "holdfast"
 
 
+def cache_directory() -> Path:
+    """Where the user keeps caches: `$XDG_CACHE_HOME`, else `~/.cache`; ours is `holdfast` in it."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return home / "holdfast"
+
+
+def private_places() -> tuple[str, ...]:
+    """What no command may read where that can be prevented: the token, and what other sessions were answered."""
+    try:
+        return tuple(os.path.realpath(place) for place in (state_directory(), cache_directory()))
+    except RuntimeError:  # a user without a home has nothing there
+        return ()
+
+
 def private_directory(path: Path) -> Path:
     """Makes it if need be; only this user may look inside. Raises Internal if it is somebody else's."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -46,6 +46,7 @@ _SPACES: tuple[tuple[str, ...], ...] = (
     ("--unshare-ipc",),
 )
 _PROBE_SECONDS = 10
+_SYSTEM_PLACES = ("/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
 # A fresh /proc lets root turn these; they belong to the machine.
 _KERNEL_SWITCHES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
 
@@ -92,7 +93,7 @@ def choose(mode: Mode = "auto") -> Sandbox:
 @functools.cache
 def _best() -> Sandbox:
     faults: list[str] = []
-    program = find_program("bwrap")
+    program = find_program("bwrap", on_path=False)
     if not program:
         faults.append("bwrap: not installed")
     for spaces in _SPACES if program else ():
@@ -106,10 +107,12 @@ def _best() -> Sandbox:
     return Sandbox("none", faults=(*faults, f"landlock: {fault}"))
 
 
-def find_program(name: str, within: Sequence[str] = ()) -> str:
-    """A program by absolute path from the system's places, then from PATH, never from a workspace."""
-    places = ["/usr/bin", "/bin", "/usr/local/bin"]
-    places += [place for place in os.environ.get("PATH", "").split(":") if place.startswith("/")]
+def find_program(name: str, within: Sequence[str] = (), *, on_path: bool = True) -> str:
+    """A program by absolute path from the system's places, then from PATH, never from a workspace (`within`). Who
+    does not know the workspace does not look on PATH, which may lead into it."""
+    places = [*_SYSTEM_PLACES]
+    if on_path:
+        places += [place for place in os.environ.get("PATH", "").split(":") if place.startswith("/")]
     for place in places:
         real = os.path.realpath(place)
         inside = any(real == root or real.startswith(root.rstrip("/") + "/") for root in within)

@@ -48,6 +48,7 @@ class Place:
     """What is searched: a directory `below` a root, both real; or, with `file`, one open file at that path.
 
     `hidden` are globs in ripgrep's language that it leaves out; `keep` has the last word on a path from the root.
+    `roots` are all directories of the workspace: no program is taken from there.
     """
 
     root: int
@@ -57,6 +58,7 @@ class Place:
     confined: bool = True
     hidden: tuple[str, ...] = ()
     keep: Callable[[str], bool] | None = None
+    roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class _Ended:
 
 def _run(place: Place, arguments: list[str], take: Callable[[bytes], None], *, stop: Stop, deadline: float) -> _Ended:
     """Run rg over a place, handing its output to `take` as it comes."""
-    rg = find_rg((place.root_path,))
+    rg = find_rg((place.root_path, *place.roots))
     with ExitStack() as stack:
         stdin = place.file
         if stdin is None:
@@ -367,7 +369,7 @@ def grep(
     ended = run(_grep_arguments(place, pattern, options), reader.feed)
     reader.close()
     if ended.code == 2 and not first.files:
-        check_pattern(pattern, options, roots=(place.root_path,))
+        check_pattern(pattern, options, roots=(place.root_path, *place.roots))
     files = _trusted(place, first.in_order(), ended)
     if by_file:
         shown = tuple(files[options.offset : options.offset + options.limit])

@@ -28,6 +28,7 @@ from pathlib import Path
 from holdfast.errors import Internal, NotFound
 from holdfast.host.collector import Collector
 from holdfast.host.line_search import LONGEST_LINE, LineSearch, Query, check_pattern
+from holdfast.host.places import cache_directory
 
 QUOTA = 4 * 1024**3
 TTL = 7 * 24 * 3600.0
@@ -59,13 +60,6 @@ class StoredBlob:
     card: bytes
     blob: int
     name: str | None
-
-
-def cache_directory() -> Path:
-    """Where the user keeps caches: `$XDG_CACHE_HOME`, else `~/.cache`; ours is `holdfast` in it."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return home / "holdfast"
 
 
 class EmbeddedStore:

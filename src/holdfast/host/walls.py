@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from holdfast.host.patterns import Patterns, folded
+from holdfast.host.places import private_places
 from holdfast.host.sandbox import Walls
 from holdfast.host.scope import Scope
 
@@ -28,6 +29,7 @@ def walls_of(scope: Scope, temporary: str) -> Walls:
             (denied if closed == "deny" else protected).append(os.path.realpath(path))
     write = tuple(directory.real for directory in scope.write)
     read = tuple(directory.real for directory in scope.read or ())
+    denied += [place for place in private_places() if os.path.isdir(place)]
     protected += [place for path in protected for place in _git_directory(path, write)]
     return Walls(write, read, tuple(dict.fromkeys(protected)), tuple(dict.fromkeys(denied)), temporary)
 
@@ -88,11 +90,13 @@ def _git_directory(path: str, write: tuple[str, ...]) -> Iterator[str]:
 
 
 def fingerprint(scope: Scope, walls: Walls) -> tuple[object, ...]:
-    """Changes when a root or a closed place was replaced, or a protected name appeared at a root's top: then
-    walls built before no longer hold."""
+    """Changes when a root or a closed place was replaced, or a protected name appeared at a root's top, or a place
+    of our own: then walls built before no longer hold."""
     names = [text for text in scope.protect.texts if "/" not in text and not _GLOB.search(text)]
     tops = (os.path.join(root, name) for root in walls.write for name in names)
-    return tuple(_identity(path) for path in (*walls.write, *walls.protected, *walls.denied, *tops))
+    return tuple(
+        _identity(path) for path in (*walls.write, *walls.protected, *walls.denied, *tops, *private_places())
+    )
 
 
 def _identity(path: str) -> tuple[int, int] | None:

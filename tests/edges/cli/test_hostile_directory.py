@@ -61,3 +61,11 @@ def test_the_current_directory_is_not_left_on_the_path(hostile: Path, monkeypatc
     assert load_module("my_tools").hello.name == "hello"
     assert sys.path == before
     del sys.modules["my_tools"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc")
+@pytest.mark.parametrize("command", [["serve"], ["serve", "--http", "nowhere"], ["call", "done"]], ids=" ".join)
+def test_the_environment_of_the_server_is_hidden_from_the_commands_it_runs(hostile: Path, command: list[str]) -> None:
+    look = "import atexit, ctypes, sys; atexit.register(lambda: print(ctypes.CDLL(None).prctl(3), file=sys.stderr))"
+    done = _run(hostile, "-P", "-c", f"{look}; from holdfast.edges.cli import main; main()", *command)
+    assert done.stderr.splitlines()[-1] == "0"

@@ -12,6 +12,7 @@ from holdfast.edges.cli import screen
 from holdfast.edges.cli.options import Opening, opening_options, told_as_usage
 from holdfast.edges.cli.shell_complete import complete_tool
 from holdfast.edges.kept import kept_session
+from holdfast.host.process import hide_process
 from holdfast.messages import ToolMessage
 
 
@@ -36,6 +37,7 @@ def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: 
     """
     if arguments == "-":
         arguments = sys.stdin.read()
+    hide_process()
     with told_as_usage():
         message, face = anyio.run(_call, tool, arguments, opened, name)
     if as_json:

@@ -12,6 +12,7 @@ from holdfast.edges.cli.clients import pasted
 from holdfast.edges.cli.options import Opening, opening_options, told_as_usage
 from holdfast.edges.profiles import price
 from holdfast.host.net import Address, listen, parse_address
+from holdfast.host.process import hide_process
 from holdfast.host.secrets import http_token, read_tokens
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def serve(opened: Opening, address: str | None, idle_minutes: float, **door: Any
     holdfast serve --root ~/code/app --profile agent
     holdfast serve --http 127.0.0.1:8765             with a token; prints what to paste into a client
     """
+    hide_process()
     if address is None:
         _on_stdio(opened)
     else:

@@ -1,0 +1,43 @@
+"""The real opencode, with a model that plays a script, finds the server and uses its tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from peers.around import HOLDFAST, package
+from scripted_model import scripted_model
+
+
+def shown(result: dict[str, Any]) -> str:
+    content = result["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
+    opencode = package("opencode-ai").parent / ".bin" / "opencode"
+    calls = (
+        ("holdfast_Read", {"file_path": "a.txt"}),
+        ("holdfast_Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
+        ("holdfast_Grep", {"pattern": "T.O", "output_mode": "content"}),
+        ("holdfast_Bash", {"command": "wc -l < a.txt"}),
+    )
+    with scripted_model(*calls) as model:
+        server = {"type": "local", "command": [*HOLDFAST, "serve", "--root", str(project)], "timeout": 120000}
+        provider = {"options": {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}}
+        config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"holdfast": server}}
+        (project / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
+        done = subprocess.run(
+            [str(opencode), "run", "--model", "anthropic/claude-sonnet-4-5", "go"],
+            cwd=project, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        )  # fmt: skip
+    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+    read, edit, grep, bash = map(shown, model.results)
+    assert read.startswith("     1\tone")
+    assert "1 replacement" in edit
+    assert "a.txt:2:TWO" in grep
+    assert "3" in bash

@@ -138,7 +138,8 @@ async def test_a_question_shows_the_command_whole_and_escaped() -> None:
     assert "a" * 6000 + "'\\t> out \\u202e\\u001b[2K; rm-not x" in told
     assert "(1000 more characters)" in told
     assert all(char.isprintable() or char == "\n" for char in told)
-    assert len(told.splitlines()) == 3
+    assert len(told.splitlines()) == 4
+    assert told.endswith('"Always" covers Shell with exactly this command.')
 
 
 async def test_the_rules_speak_before_any_other_hook() -> None:
@@ -161,3 +162,34 @@ async def test_another_hook_can_still_say_no_to_what_the_rules_allow() -> None:
 
     async with session(None, other) as opened:
         assert (await run(opened, "ls")).text == "Permission denied: not today"
+
+
+@tool(name="Move", effect="write")
+def move(place: str) -> str:
+    """Moves, with no subject that rules could read."""
+    RAN.append((place, ""))
+    return "moved"
+
+
+@tool(name="Keep", effect="write", subject="name")
+def keep(content: str, name: str | None = None) -> str:
+    """Keeps under a name, or without one."""
+    RAN.append((content, name or ""))
+    return "kept"
+
+
+async def test_always_for_a_call_without_a_subject_covers_these_arguments_and_no_others() -> None:
+    person = Person("always", False, "always", False)
+    async with Session([move, keep], before=[rules_hook(Permissions("ask"), spell)], ask=person) as opened:
+        for tool_name, argument in (("Move", "place"), ("Keep", "content")):
+            for value in ("a", "a", "b"):
+                await opened.call(tool_name, {argument: value})
+    assert [place for place, _ in RAN] == ["a", "a", "a", "a"]
+    assert person.asked[0].shown().endswith('"Always" covers Move with exactly these arguments.')
+
+
+async def test_a_person_is_told_what_always_covers_beyond_this_call() -> None:
+    person = Person(False)
+    async with Session([keep], before=[rules_hook(Permissions("ask"), spell)], ask=person) as opened:
+        await opened.call("Keep", {"content": "x", "name": "notes\n"})
+    assert person.asked[0].shown().endswith('"Always" covers Keep on notes\\n, whatever else it is given.')

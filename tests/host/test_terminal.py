@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.host.terminal import plain
+from holdfast.host.terminal import plain, visible
 
 
 def test_escape_sequences_leave_only_the_text() -> None:
@@ -36,3 +36,7 @@ def test_no_control_is_ever_left(text: str) -> None:
 def test_a_long_line_costs_little() -> None:
     assert len(plain("x" * 1_000_000 + "\r" + "y" * 1_000_000)) == 1_000_000
     assert plain("\x1b[" * 200_000 + "\n") == "\n"
+
+
+def test_visible_text_loses_nothing_and_acts_on_nothing() -> None:
+    assert visible("a\x1b[31mb\rc\x9b\u202e\n\tさ") == "a\\u001b[31mb\\u000dc\\u009b\\u202e\n\tさ"

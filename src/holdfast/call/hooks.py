@@ -24,14 +24,18 @@ class Deny:
     reason: str
 
 
+_BY_RULE = "allow it with a rule in holdfast.toml"
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`token` is what an "always" would remember: exactly what was shown, nothing wider. `remedy` is what to do when
-    nobody is there to ask."""
+    """`token` is what an "always" would remember: exactly what was shown, nothing wider; `covers` says in words what
+    that is. `remedy` is what to do when nobody is there to ask."""
 
     reason: str
     token: str | None = None
-    remedy: str = "allow it with a rule in holdfast.toml"
+    remedy: str = _BY_RULE
+    covers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,17 @@ class Question:
     arguments: BaseModel
     reason: str
     may_remember: bool
+    remedy: str = _BY_RULE
+    covers: str = ""
 
     def shown(self) -> str:
-        """What will run, for a person to read: the subject whole, long other arguments clipped, all of it escaped."""
+        """What will run, for a person to read: the subject whole, long other arguments clipped, all of it escaped.
+        Then what an "always" would cover, which may be more than this one call."""
         given = self.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
         subject = self.tool.traits.subject
         lines = [f"{name}: {_told(value, whole=name == subject)}" for name, value in given.items()]
-        return "\n".join([f"{self.tool.name} wants to run. {shown(self.reason)}", *lines])
+        wider = [f'"Always" covers {shown(self.covers)}.'] if self.may_remember and self.covers else []
+        return "\n".join([f"{self.tool.name} wants to run. {shown(self.reason)}", *lines, *wider])
 
 
 _LONGEST = 4000  # characters of an argument that is not the subject
@@ -98,7 +106,7 @@ class Gate:
             return
         if self._ask is None:
             raise PolicyDenied(f"{word.reason}; it needs approval and there is nobody to ask: {word.remedy}")
-        question = Question(call, tool, arguments, word.reason, word.token is not None)
+        question = Question(call, tool, arguments, word.reason, word.token is not None, word.remedy, word.covers)
         answer = await self._ask(question)
         if answer == "always" and word.token is not None:
             self._always.add(word.token)

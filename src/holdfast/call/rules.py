@@ -173,12 +173,22 @@ def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
             return None
         if decision.action == "deny":
             return Deny(decision.reason)
-        token = "\0".join((tool.name, *spellings))
+        token, covers = _always(tool, arguments, spellings)
         if tool.traits.effect == "run" and spellings and not decision.commands:
-            return Ask(decision.reason, token, remedy="give it as plain commands, which rules can allow")
-        return Ask(decision.reason, token)
+            return Ask(decision.reason, token, "give it as plain commands, which rules can allow", covers)
+        return Ask(decision.reason, token, covers=covers)
 
     return judge
+
+
+def _always(tool: Tool, arguments: BaseModel, spellings: Sequence[str]) -> tuple[str, str]:
+    """What an "always" remembers, and that in words: the tool on this subject; without one, this call exactly."""
+    if not spellings:
+        return f"{tool.name}\0{arguments.model_dump_json()}", f"{tool.name} with exactly these arguments"
+    token = "\0".join((tool.name, *spellings))
+    if tool.traits.effect == "run":
+        return token, f"{tool.name} with exactly this {tool.traits.subject}"
+    return token, f"{tool.name} on {', really '.join(spellings)}, whatever else it is given"
 
 
 def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[str]:

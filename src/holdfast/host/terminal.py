@@ -22,3 +22,8 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROLS.sub("", text)
+
+
+def visible(text: str) -> str:
+    """All of the text, with what would act on a terminal or turn text round written out."""
+    return text if text.isprintable() else _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

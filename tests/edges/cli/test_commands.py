@@ -209,3 +209,31 @@ def test_on_a_terminal_a_person_is_asked(project: Path, tmp_path: Path) -> None:
     assert not (project / "new.txt").exists()
     on_a_terminal(project, *write, typed="y\n")
     assert (project / "new.txt").exists()
+
+
+HOSTILE = "safe\x1b]0;title\x07\x1b[2Kgone\rnew \u202eturned\n"
+
+
+def test_a_file_can_not_speak_to_the_terminal_it_is_shown_on(project: Path) -> None:
+    (project / "hostile.txt").write_text(HOSTILE, encoding="utf-8", newline="")
+    for tool, name in (("Read", "file_path"), ("read_file", "path"), ("lisp-read-file", "path")):
+        seen = on_a_terminal(project, "call", tool, json.dumps({name: "hostile.txt"}))
+        assert "safe" in seen and "gone" in seen, seen
+        assert not any(act in seen for act in ("\x1b]0", "\x07", "\x1b[2K", "\u202e", "gone\rnew")), seen
+
+
+def test_in_a_pipe_a_file_is_given_as_it_is(project: Path) -> None:
+    (project / "hostile.txt").write_text(HOSTILE, encoding="utf-8", newline="")
+    call = [*HOLDFAST, "call", "Read", '{"file_path": "hostile.txt"}']
+    done = subprocess.run(call, capture_output=True, timeout=60, check=False)
+    assert done.stdout.decode() == f"     1\t{HOSTILE}"
+
+
+def test_a_person_is_asked_in_the_same_words_as_everywhere(project: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
+    arguments = json.dumps({"command": "echo \x1b[2K\u202e", "description": "harmless\nRun it? y"})
+    seen = on_a_terminal(project, "call", "Bash", arguments, "--config", str(rules), typed="n\n")
+    assert "command: echo \\u001b[2K\\u202e" in seen
+    assert "description: harmless\\nRun it? y" in seen
+    assert '"Always" covers Bash with exactly this command.' in seen

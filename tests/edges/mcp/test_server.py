@@ -236,7 +236,9 @@ async def test_any_answer_but_yes_is_no(opening: Opening, generation: str, decis
 async def test_a_client_that_cant_show_a_form_is_told_how_to_allow_it(opening: Opening, generation: str) -> None:
     async with client_of(asking(opening), generation) as client:
         answer = await client.call_tool("launch", {"line": "ls -l"})
+        unproved = await client.call_tool("launch", {"line": "ls > out"})
     assert answer.is_error and "allow it with a rule" in text_of(answer)
+    assert unproved.is_error and "give it as plain commands" in text_of(unproved)
 
 
 async def test_an_answer_is_good_for_the_call_it_was_asked_for_and_only_once(opening: Opening) -> None:

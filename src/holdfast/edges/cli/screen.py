@@ -13,6 +13,7 @@ import anyio.to_thread
 import click
 
 from holdfast.call.hooks import Answer, AskCallback, Question
+from holdfast.host.terminal import visible
 from holdfast.messages import ToolMessage
 from holdfast.tool.context import Progress
 
@@ -27,9 +28,9 @@ def show(message: ToolMessage, face: str | None = None) -> None:
     """`face` is the field of a JSON answer that a person reads; the other fields follow on a line of their own."""
     stream = sys.stderr if message.is_error else sys.stdout
     if not stream.isatty():
-        click.echo(message.text, err=message.is_error)
+        click.echo(message.text, err=message.is_error, color=True)  # as it is: click would take escapes out
     elif message.is_error:
-        click.secho(message.text, fg="red", err=True)
+        click.secho(visible(message.text), fg="red", err=True)
     else:
         _colourful(message.text, face)
 
@@ -39,17 +40,24 @@ def _colourful(text: str, face: str | None) -> None:
     if face and isinstance(value, dict):
         rest = cast("dict[str, Any]", value)
         _lines(str(rest.pop(face, "")))
-        click.secho(json.dumps(rest, ensure_ascii=False), dim=True)
+        click.secho(visible(json.dumps(rest, ensure_ascii=False)), dim=True)
     elif value is not None:
-        console_for(sys.stdout).print_json(data=value)
+        _json(value)
     else:
         _lines(text)
+
+
+def _json(value: Any) -> None:
+    from rich.highlighter import JSONHighlighter  # noqa: PLC0415 - loaded only when a person is looking
+
+    laid_out = visible(json.dumps(value, indent=2, ensure_ascii=False))
+    console_for(sys.stdout).print(JSONHighlighter()(laid_out), soft_wrap=True)
 
 
 def _lines(text: str) -> None:
     from rich.text import Text  # noqa: PLC0415 - loaded only when a person is looking
 
-    shown = Text(text)
+    shown = Text(visible(text))
     shown.highlight_regex(r"(?m)^ *\d+\t", "dim")
     shown.highlight_regex(r"(?m)^\+(?!\+\+).*$", "green")
     shown.highlight_regex(r"(?m)^-(?!--).*$", "red")
@@ -132,10 +140,10 @@ async def _ask(question: Question) -> Answer:
 
 
 def _prompt(question: Question) -> Answer:
-    arguments = question.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    click.secho(f"{question.tool.name}: {question.reason}", fg="yellow", err=True)
-    for name, value in arguments.items():
-        click.echo(f"  {name}: {json.dumps(value, ensure_ascii=True)}", err=True)
+    first, *others = question.shown().split("\n")
+    click.secho(first, fg="yellow", err=True)
+    for line in others:
+        click.echo(f"  {line}", err=True)
     choices = "y/a/n" if question.may_remember else "y/n"
     words = "yes, always, no" if question.may_remember else "yes, no"
     answer = click.prompt(f"Run it? {choices} ({words})", default="n", show_default=False, err=True)

@@ -25,7 +25,7 @@ async def ask_by_form(question: Question) -> Answer:
         return _meaning(await visit.elicit(question.shown(), schema), question)
     except NobodyToAsk:
         raise PolicyDenied(
-            f"{question.reason}; it needs approval and this client can't ask for it: allow it with a rule"
+            f"{question.reason}; it needs approval and this client can't ask for it: {question.remedy}"
         ) from None
 
 

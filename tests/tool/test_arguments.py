@@ -221,6 +221,16 @@ async def test_all_faults_of_a_call_are_reported_together() -> None:
     assert caught.value.retriable is False
 
 
+async def test_what_needs_no_mending_is_left_alone_beside_what_does() -> None:
+    @tool
+    def both(it: str | list[int], n: int) -> Any:
+        """Both."""
+        return [it, n]
+
+    assert await taken({"it": "[1]", "n": "5"}, both) == ["[1]", 5]
+    assert await taken({"unset": None, "n": "5"}) == {"unset": None, "n": 5}
+
+
 async def test_a_mended_value_does_not_hide_another_fault() -> None:
     told = await refused({"todos": '[{"content": "a"}]', "n": None, "ratio": "x"})
     assert told == '`ratio`: must be a number, not "x"'
@@ -322,6 +332,17 @@ async def test_a_nested_model_that_takes_more_names_still_does() -> None:
 
     assert await taken({"it": {"b": 2}}, holds) == {"b": 2}
     assert await refused({"it": {}, "othre": 2}, holds) == "`othre`: no such argument, did you mean `other`?"
+
+    class Holder(BaseModel):
+        it: Open
+        other: int = 1
+
+    def extra(input: Holder) -> Any:
+        return input.it.model_extra
+
+    defined = define_tool(name="x", description="X.", input=Holder, execute=extra)
+    assert await taken({"it": {"b": 2}}, defined) == {"b": 2}
+    assert await refused({"it": {}, "othre": 2}, defined) == "`othre`: no such argument, did you mean `other`?"
 
 
 async def test_a_recursive_model_is_mended_all_the_way_down() -> None:

@@ -208,6 +208,31 @@ async def test_they_are_closed_in_reverse_when_the_call_is_cancelled_also_if_tha
     assert log == ["open under", "open over", "close over", "under saw CancelledError", "close under"]
 
 
+async def test_what_closes_after_a_cancelled_call_can_tell() -> None:
+    seen: list[bool] = []
+    started = anyio.Event()
+
+    def watches(ctx: ToolContext) -> Generator[str]:
+        seen.append(ctx.cancelled)
+        try:
+            yield "x"
+        finally:
+            seen.append(ctx.cancelled)
+
+    @tool
+    async def waits(it: Annotated[str, Depends(watches)]) -> str:
+        """Waits."""
+        started.set()
+        await anyio.sleep_forever()
+        return it
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run, waits)
+        await started.wait()
+        group.cancel_scope.cancel()
+    assert seen == [False, True]
+
+
 async def test_what_was_opened_is_closed_when_a_later_dependency_fails() -> None:
     log = Log()
     UNDER, _ = traced(log)

@@ -123,6 +123,21 @@ def server(project: Path) -> Iterator[Process]:
         server.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """One for all tests that leave it alive, which is what they test."""
+    root = tmp_path_factory.mktemp("shared") / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (root / "long.txt").write_text(("word " * 8 + "\n") * 1500, encoding="utf-8")
+    server = Process(root)
+    server.begin()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
 BAD_LINES = {
     "not json": (b"hello\n", -32700, None),
     "half an object": (b'{"jsonrpc": "2.0", "id": 5\n', -32700, None),
@@ -155,12 +170,12 @@ BAD_LINES = {
 }  # fmt: skip
 
 
-def test_a_line_that_is_no_request_is_answered_and_the_next_one_works(server: Process) -> None:
+def test_a_line_that_is_no_request_is_answered_and_the_next_one_works(shared: Process) -> None:
     for kind, (line, code, id) in BAD_LINES.items():
-        server.send(line)
-        answer = server.hear()
+        shared.send(line)
+        answer = shared.hear()
         assert (answer["error"]["code"], answer["id"]) == (code, id), kind
-    assert server.is_alive()
+    assert shared.is_alive()
 
 
 ODD_ARGUMENTS = {
@@ -173,32 +188,32 @@ ODD_ARGUMENTS = {
 }
 
 
-def test_odd_values_are_answered_with_an_error_or_used_but_never_end_the_server(server: Process) -> None:
+def test_odd_values_are_answered_with_an_error_or_used_but_never_end_the_server(shared: Process) -> None:
     for kind, value in ODD_ARGUMENTS.items():
         for tool, name in ((b"echo", b"value"), (b"Read", b"file_path")):
             head = b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"' + tool
-            server.send(head + b'","arguments":{"' + name + b'":' + value + b"}}}\n")
-            answer = server.hear()
+            shared.send(head + b'","arguments":{"' + name + b'":' + value + b"}}}\n")
+            answer = shared.hear()
             assert answer["id"] in (9, None), kind
             assert "error" in answer or "result" in answer, kind
-    assert server.is_alive()
+    assert shared.is_alive()
 
 
-def test_a_line_of_100_mb_is_refused_and_does_not_fill_the_memory(server: Process) -> None:
+def test_a_line_of_100_mb_is_refused_and_does_not_fill_the_memory(shared: Process) -> None:
     for _ in range(100):
-        server.send(b"x" * 1_000_000)
-    server.send(b"\n")
-    assert server.hear()["error"]["code"] == -32700
-    assert server.is_alive()
-    status = Path(f"/proc/{server.process.pid}/status")
+        shared.send(b"x" * 1_000_000)
+    shared.send(b"\n")
+    assert shared.hear()["error"]["code"] == -32700
+    assert shared.is_alive()
+    status = Path(f"/proc/{shared.process.pid}/status")
     if status.exists():
         peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         assert int(peak.split()[1]) < 250_000
 
 
-def test_empty_lines_are_passed_over(server: Process) -> None:
-    server.send(b"\n  \n\r\n")
-    assert server.is_alive()
+def test_empty_lines_are_passed_over(shared: Process) -> None:
+    shared.send(b"\n  \n\r\n")
+    assert shared.is_alive()
 
 
 def test_half_a_line_and_the_end_of_input_end_the_server_cleanly(server: Process) -> None:
@@ -223,40 +238,39 @@ def test_requests_written_before_the_end_of_input_are_answered(server: Process) 
     assert server.process.wait(HANG) == 0
 
 
-def test_a_cancel_for_a_finished_or_unknown_call_changes_nothing(server: Process) -> None:
-    server.call("Read", {"file_path": "a.txt"}, 11)
+def test_a_cancel_for_a_finished_or_unknown_call_changes_nothing(shared: Process) -> None:
+    shared.call("Read", {"file_path": "a.txt"}, 11)
     for id in (11, "never", None, 1.5):
-        server.say("notifications/cancelled", {"requestId": id})
-    server.say("notifications/cancelled", {})
-    assert server.is_alive()
+        shared.say("notifications/cancelled", {"requestId": id})
+    shared.say("notifications/cancelled", {})
+    assert shared.is_alive()
 
 
-def test_a_tool_can_neither_read_from_the_wire_nor_write_onto_it(server: Process) -> None:
-    answer = server.call("chatter", {})
+def test_a_tool_can_neither_read_from_the_wire_nor_write_onto_it(shared: Process) -> None:
+    answer = shared.call("chatter", {})
     assert answer["result"]["content"][0]["text"] == "nothing"
-    assert server.is_alive()
+    assert shared.is_alive()
 
 
-def test_a_thousand_calls_at_once_are_all_answered(server: Process) -> None:
+def test_a_thousand_calls_at_once_are_all_answered(shared: Process) -> None:
     for number in range(1000):
-        server.say("tools/call", {"name": "Read", "arguments": {"file_path": "a.txt"}}, number)
-    answers = {(message := server.hear())["id"]: message for _ in range(1000)}
+        shared.say("tools/call", {"name": "Read", "arguments": {"file_path": "a.txt"}}, number)
+    answers = {(message := shared.hear())["id"]: message for _ in range(1000)}
     assert set(answers) == set(range(1000))
     assert not any(answer["result"].get("isError") for answer in answers.values())
 
 
-def test_a_slow_call_does_not_hold_up_a_quick_one(server: Process) -> None:
-    server.say("tools/call", {"name": "nap", "arguments": {"seconds": 3}}, "slow")
-    server.say("tools/call", {"name": "Read", "arguments": {"file_path": "a.txt"}}, "quick")
-    assert [server.hear()["id"], server.hear()["id"]] == ["quick", "slow"]
+def test_a_slow_call_does_not_hold_up_a_quick_one(shared: Process) -> None:
+    shared.say("tools/call", {"name": "nap", "arguments": {"seconds": 3}}, "slow")
+    shared.say("tools/call", {"name": "Read", "arguments": {"file_path": "a.txt"}}, "quick")
+    assert [shared.hear()["id"], shared.hear()["id"]] == ["quick", "slow"]
 
 
-def test_a_client_that_reads_nothing_loses_nothing(server: Process, project: Path) -> None:
-    (project / "long.txt").write_text(("word " * 8 + "\n") * 1500, encoding="utf-8")
+def test_a_client_that_reads_nothing_loses_nothing(shared: Process) -> None:
     for number in range(40):
-        server.say("tools/call", {"name": "Read", "arguments": {"file_path": "long.txt"}}, number)
+        shared.say("tools/call", {"name": "Read", "arguments": {"file_path": "long.txt"}}, number)
     time.sleep(1)
-    assert {server.hear()["id"] for _ in range(40)} == set(range(40))
+    assert {shared.hear()["id"] for _ in range(40)} == set(range(40))
 
 
 def children_with(mark: str) -> list[str]:

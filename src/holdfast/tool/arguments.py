@@ -52,11 +52,11 @@ class Arguments:
 
     def parse(self, raw: str | bytes | Mapping[str, Any] | None) -> BaseModel:
         """Exactly typed arguments pass at once; others are read as what they clearly stand for, or refused."""
-        text = _json_text(raw)
+        text = raw if isinstance(raw, str) and "NaN" not in raw and "Infinity" not in raw else _json_text(raw)
         try:
             return self._validate(text, strict=True, extra=self._extra)
-        except ValidationError:
-            return self._lenient(_object(text))
+        except (ValidationError, UnicodeEncodeError):
+            return self._lenient(_object(_json_text(raw)))
 
     def _lenient(self, given: dict[str, Any]) -> BaseModel:
         data = mended(given, self._schema)

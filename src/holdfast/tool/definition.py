@@ -128,9 +128,11 @@ class Tool:
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 ctx.cancel()
-            await resolver.close(error)
+            if (opened := resolver.end()) is not None:
+                await opened.close(error)
             raise
-        await resolver.close()
+        if (opened := resolver.end()) is not None:
+            await opened.close()
         return value
 
 
@@ -256,10 +258,10 @@ async def _invoke(
 ) -> Any:
     if context is not None:
         injected[context] = ctx
-    call = partial(function, **arguments.__dict__, **injected) if spread else partial(function, arguments, **injected)
+    given, named = ((), {**arguments.__dict__, **injected}) if spread else ((arguments,), injected)
     if is_async:
-        return await call()
-    value = await in_thread(call, ctx)
+        return await function(*given, **named)
+    value = await in_thread(partial(function, *given, **named), ctx)
     return await value if inspect.isawaitable(value) else value
 
 

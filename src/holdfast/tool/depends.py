@@ -196,7 +196,7 @@ class Lifetime:
 
 
 class Resolver:
-    """Gives the dependencies of one call; closes what lived for that call only."""
+    """Gives the dependencies of one call, and keeps what lives for that call only."""
 
     __slots__ = ("_bound", "_call", "_ctx", "_ended")
 
@@ -244,10 +244,10 @@ class Resolver:
                 return replaced[key.id]
         return key.create
 
-    async def close(self, error: BaseException | None = None) -> None:
+    def end(self) -> Lifetime | None:
+        """No more is given. What lived for the call, for the caller to close, if there is any."""
         self._ended = True
-        if self._call is not None:
-            await self._call.close(error)
+        return self._call
 
 
 def _given(made: Any) -> Any:

@@ -133,3 +133,13 @@ def test_a_place_is_hidden_from_ripgrep_only_in_words_it_reads_the_same_way() ->
     assert hiding("*.pem") == ["*.pem"]
     assert hiding("secrets/keys") == ["/secrets/keys"]
     assert hiding("/etc") == hiding("~/x") == hiding("[a]") == hiding("{a,{b,c}}") == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["{a,b}" * 9 + "*a" * 2000, "{a,b}" * 9 + "?" * 4000, "{" * 2000 + "a" + "}" * 2000]
+)
+def test_a_pattern_that_would_take_long_to_compile_is_refused(pattern: str) -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidArgument, match="not valid"):
+        compile_glob(pattern)
+    assert time.process_time() - started < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,31 @@ def test_a_pattern_that_means_nothing_is_refused(pattern: str) -> None:
 def test_names_fold_as_forgiving_file_systems_fold_them() -> None:
     assert folded(".GIT/x") == folded(".g\u200cit/x") == folded(".git /x") == folded(".git./x") == ".git/x"
     assert folded("..") == ".." and folded("a/../b") == "a/../b"
+
+
+RUNAWAYS = [
+    "*a" * 12 + "b",
+    "**a" * 12 + "b",
+    "**/" * 30 + "x",
+    "[a-z]*" * 15 + "1",
+    "?*" * 30 + "b",
+    "**/*a" * 8 + "b",
+]
+
+
+@pytest.mark.parametrize("pattern", RUNAWAYS)
+def test_a_hostile_pattern_costs_what_a_harmless_one_costs(pattern: str) -> None:
+    """A file in the workspace can add patterns; one that takes its time would hold up the whole server."""
+    patterns = Patterns([pattern])
+    started = time.process_time()
+    for path in ("a" * 200, "/".join(["a"] * 100)):
+        assert patterns.find(path, f"/root/{path}") is None
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("patterns", [["a"] * 1001, ["{a,b}" * 8 + "c"] * 900], ids=["many", "wide"])
+def test_patterns_that_would_take_long_to_hold_are_refused(patterns: list[str]) -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidArgument, match="patterns"):
+        Patterns(patterns)
+    assert time.process_time() - started < 30

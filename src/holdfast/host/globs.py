@@ -15,6 +15,8 @@ from holdfast.errors import InvalidArgument
 
 MAX_GLOB_CHARACTERS = 4096
 MAX_ALTERNATIVES = 1000
+MAX_BRACES = 64
+MAX_SPREAD_CHARACTERS = 16 * 1024  # all alternatives written out: what compiling costs
 
 _MAGIC = re.compile(r"[*?\[\]{}\\]")
 # What ripgrep's own globs surely read as we do; anything else is left to our own test alone.
@@ -95,16 +97,22 @@ def _bad(text: str, fault: str) -> InvalidArgument:
 
 def _spread(text: str, whole: str) -> list[str]:
     """The pattern without `{a,b}`: one text for each alternative."""
+    if text.count("{") > MAX_BRACES:
+        raise _bad(whole, f"it has more than {MAX_BRACES} braces")
     done: list[str] = []
     todo = [text]
+    size = 0
     while todo:
         each = todo.pop()
+        size += len(each)
         group = _first_group(each, whole)
         if group is None:
             done.append(each)
         else:
             start, end, choices = group
             todo.extend(each[:start] + choice + each[end:] for choice in reversed(choices))
+        if size > MAX_SPREAD_CHARACTERS:
+            raise _bad(whole, f"its alternatives have more than {MAX_SPREAD_CHARACTERS} characters in all")
         if len(todo) + len(done) > MAX_ALTERNATIVES:
             raise _bad(whole, f"it has more than {MAX_ALTERNATIVES} alternatives in braces")
     return done

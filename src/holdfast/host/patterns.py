@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidArgument
+from holdfast.host.globs import compile_glob
+
+MOST_PATTERNS = 1000
+MOST_CHARACTERS = 512 * 1024  # of all of them, compiled; a hostile workspace may bring some
 
 # Code points that are drawn as nothing: file systems and people read past them, so they don't count in names.
 _INVISIBLE = re.compile(
@@ -37,12 +41,14 @@ class Patterns:
     """Globs over paths. One that matches a directory matches everything below it.
 
     `name` and `*.ext` match at any depth; `dir/name` from a root; `/abs/olute` and `~/home` by the real path.
-    `*` and `?` stay inside a name, `**` crosses directories, `[a-z]` and `{a,b}` as usual.
+    `*` and `?` stay inside a name, `**` as a whole name crosses directories, `[a-z]`, `{a,b}` and `\\` as usual.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.texts = tuple(patterns)
-        self._all = [compiled for text in self.texts for compiled in _compile(text)]
+        if len(self.texts) > MOST_PATTERNS:
+            raise InvalidArgument(f"{len(self.texts)} path patterns; at most {MOST_PATTERNS} can be held")
+        self._all = list(_compiled(self.texts))
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -56,6 +62,16 @@ class Patterns:
             if pattern.regex.fullmatch(absolute if pattern.absolute else relative):
                 return pattern.text
         return None
+
+
+def _compiled(texts: Iterable[str]) -> Iterator[_Pattern]:
+    room = MOST_CHARACTERS
+    for text in texts:
+        for pattern in _compile(text):
+            room -= len(pattern.regex.pattern)
+            yield pattern
+        if room < 0:
+            raise InvalidArgument("the path patterns are too many and too long to be held; write fewer alternatives")
 
 
 def _compile(text: str) -> list[_Pattern]:
@@ -79,41 +95,10 @@ def _real_head(glob: str) -> str:
 
 
 def _regex(glob: str, text: str) -> re.Pattern[str]:
-    body = "".join(_translated(folded(glob), text))
-    return re.compile(f"{body}(?:/.*)?", re.DOTALL)
-
-
-def _translated(glob: str, text: str) -> Iterable[str]:
-    position, depth = 0, 0
-    while position < len(glob):
-        char = glob[position]
-        position += 1
-        if glob.startswith("**/", position - 1) and glob[position - 2 : position - 1] in ("", "/"):
-            position += 2
-            yield "(?:.*/)?"
-        elif glob.startswith("**", position - 1):
-            position += 1
-            yield ".*"
-        elif char == "*":
-            yield "[^/]*"
-        elif char == "?":
-            yield "[^/]"
-        elif char == "[":
-            end = glob.find("]", position + (2 if glob[position : position + 1] in ("!", "^") else 1))
-            if end < 0:
-                raise InvalidArgument(f"the path pattern {text!r} has a '[' without ']'")
-            inside = glob[position:end].replace("\\", "\\\\").replace("[", "\\[")
-            yield f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
-            position = end + 1
-        elif char == "{":
-            depth += 1
-            yield "(?:"
-        elif char == "}" and depth:
-            depth -= 1
-            yield ")"
-        elif char == "," and depth:
-            yield "|"
-        else:
-            yield re.escape(char)
-    if depth:
-        raise InvalidArgument(f"the path pattern {text!r} has a '{{' without '}}'")
+    """In the language of `globs.py`, where a hostile pattern costs what a harmless one costs; a place matches with
+    everything below it."""
+    try:
+        compiled = compile_glob(folded(glob))
+    except InvalidArgument as fault:
+        raise InvalidArgument(f"the path pattern {text[:200]!r}: {fault.message}") from None
+    return re.compile(f"(?:{compiled.regex.pattern})(?:/.*)?", re.DOTALL)

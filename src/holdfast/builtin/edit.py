@@ -31,6 +31,7 @@ from holdfast.host.match import (
 from holdfast.host.paths import WorkPath
 from holdfast.host.text import Form, Text, rewritten, text_of
 from holdfast.messages import TextResult
+from holdfast.tool.context import ToolContext
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
 
@@ -79,6 +80,7 @@ def edit(
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
+    ctx: ToolContext,
 ) -> str | Awaitable[TextResult]:
     """Replaces a text in a file that was read in this session, and shows the difference. LF in the arguments stands
     for the file's own line ends."""
@@ -94,7 +96,7 @@ def edit(
         plan = planned(before, wanted, fs.encoding, shown)
         return plan.bytes_of(shown)
 
-    change = fs.change(file_path, compute, reads=reads, commit=not dry_run)
+    change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
     assert plan is not None, "change calls compute"
     words = _words(plan, named(fs, file_path, change.real), dry_run)
     rows = unified(plan.text.body, plan.splices, shown, created=plan.created)

@@ -11,6 +11,7 @@ from holdfast.host.diff import counted
 from holdfast.host.fs import ScopedFs
 from holdfast.host.guard import ReadLog
 from holdfast.host.paths import WorkPath
+from holdfast.tool.context import ToolContext
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
 
@@ -22,10 +23,11 @@ def write(
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
+    ctx: ToolContext,
 ) -> str:
     """Creates a file, with its directories, or replaces one that was read in this session. A replaced file keeps
     its encoding, line ends and final newline."""
-    change = fs.write(file_path, content, reads=reads)
+    change = fs.write(file_path, content, reads=reads, last_word=ctx.check_cancelled)
     shown = named(fs, file_path, change.real)
     size = len(change.after)
     if change.before is None:

@@ -401,7 +401,14 @@ class ScopedFs:
 
     # --- writing ---
 
-    def write(self, path: WorkPath, content: str, *, reads: ReadLog | None = None) -> Change:
+    def write(
+        self,
+        path: WorkPath,
+        content: str,
+        *,
+        reads: ReadLog | None = None,
+        last_word: Callable[[], None] | None = None,
+    ) -> Change:
         """Create or replace a text file, in the encoding, line ends and final newline the old one has."""
         shown = escaped(path.text)
         body = _utf8(content, shown)
@@ -412,7 +419,7 @@ class ScopedFs:
             text = text_of(before, self.encoding, shown)
             return text.form.bytes_of(rewritten(text.body, body), shown)
 
-        return self.change(path, rewrite, reads=reads)
+        return self.change(path, rewrite, reads=reads, last_word=last_word)
 
     def replace(
         self, path: WorkPath, old: str, new: str, *, all: bool = False, reads: ReadLog | None = None
@@ -440,15 +447,17 @@ class ScopedFs:
         *,
         reads: ReadLog | None = None,
         commit: bool = True,
+        last_word: Callable[[], None] | None = None,
     ) -> Change:
         """Put `compute(the file's bytes, or None)` in the file's place, atomically.
 
         With `reads`, an existing file must be what that log last saw. `compute` may be called again, when the file
-        changes meanwhile. Without `commit`, or when nothing changes, nothing is touched.
+        changes meanwhile. Without `commit`, or when nothing changes, nothing is touched. `last_word` is called when
+        all is ready and nothing done: what it raises stops the change.
         """
         for attempt in range(_TRIES):
             try:
-                done = self._attempt(path, compute, reads, commit, patient=attempt >= _HASTY)
+                done = self._attempt(path, compute, reads, commit, last_word, patient=attempt >= _HASTY)
             except Conflict:
                 if attempt >= _HASTY:
                     raise
@@ -467,6 +476,8 @@ class ScopedFs:
         compute: Callable[[bytes | None], bytes],
         reads: ReadLog | None,
         commit: bool,
+        last_word: Callable[[], None] | None,
+        *,
         patient: bool,
     ) -> Change | None:
         """One try. A hasty one locks only to publish, so that files don't wait for each other; a patient one locks
@@ -482,7 +493,7 @@ class ScopedFs:
             after = compute(before)
             if commit and after != before:
                 held = patient and not place.missing
-                if not self._publish(path, place, old, after, reads, held=held):
+                if not self._publish(path, place, old, after, reads, last_word, held=held):
                     return None
             return Change(before, after, place.absolute)
 
@@ -498,7 +509,15 @@ class ScopedFs:
         return stack.enter_context(file)
 
     def _publish(
-        self, path: WorkPath, place: Place, old: OpenFile | None, after: bytes, reads: ReadLog | None, *, held: bool
+        self,
+        path: WorkPath,
+        place: Place,
+        old: OpenFile | None,
+        after: bytes,
+        reads: ReadLog | None,
+        last_word: Callable[[], None] | None,
+        *,
+        held: bool,
     ) -> bool:
         """Write beside, lock, make sure the file is still the one that was read, put the new one in its place."""
         with MadeDirectories(place.dir_fd, place.missing) as made, contextlib.ExitStack() as stack:
@@ -509,6 +528,8 @@ class ScopedFs:
             stack.enter_context(lock)
             if not _unchanged(made.fd, place.name, old):
                 return False
+            if last_word is not None:
+                last_word()
             try:
                 (fresh.publish_new if old is None else fresh.publish_over)(place.name)
             except FileExistsError:

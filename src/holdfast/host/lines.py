@@ -33,10 +33,11 @@ class Window:
 Chunks = Callable[[], Iterator[bytes]]
 
 
-def file_chunks(fd: int, start: int = 0) -> Iterator[bytes]:
-    """A file's bytes from a position on. The first chunk is small: most windows are at the beginning."""
+def file_chunks(fd: int, end: int, start: int = 0) -> Iterator[bytes]:
+    """A file's bytes from a position to `end`: what is written behind it meanwhile is never caught up with. The first
+    chunk is small: most windows are at the beginning."""
     size = 64 * 1024
-    while data := os.pread(fd, size, start):
+    while data := os.pread(fd, min(size, end - start), start):
         yield data
         start += len(data)
         size = CHUNK
@@ -191,13 +192,15 @@ class _Taking:
         self._open, self._open_length = b"", 0
 
 
-def tail_start(fd: int, size: int, lines: int) -> tuple[int, int]:
-    """Where the last `lines` lines of a file begin, found from the end; and how many there really are."""
+def tail_start(fd: int, size: int, lines: int, step: Callable[[], None] = lambda: None) -> tuple[int, int]:
+    """Where the last `lines` lines of a file begin, found from the end; and how many there really are. `step` is
+    called before every chunk, and may raise to give up."""
     end, wanted = size, lines
     if size and os.pread(fd, 1, size - 1) == b"\n":
         wanted += 1
     found = 0
     while end > 0:
+        step()
         begin = max(0, end - CHUNK)
         chunk = os.pread(fd, end - begin, begin)
         here = chunk.count(b"\n")

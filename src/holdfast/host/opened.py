@@ -6,12 +6,16 @@ import os
 import time
 from collections.abc import Iterator
 
+from holdfast.errors import SizeLimitExceeded, TimedOut
 from holdfast.host.faults import explained
 from holdfast.host.guard import HASHED_BYTES, ReadLog, digest_of
 from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
+from holdfast.host.paths import escaped
 from holdfast.host.text import HEAD_BYTES, Form, marked_form
 
 COUNTED_BYTES = 64 * 1024 * 1024  # up to this size the lines after a window are counted, too
+SCAN_SECONDS = 60.0  # how long lines are looked for in one file
+_GROWTH = 16 * 1024 * 1024  # what a file may grow by while it is read whole
 _RACY_NS = 50_000_000
 _PLAIN = Form()
 
@@ -67,7 +71,7 @@ class OpenFile:
         """All bytes, read once."""
         if self._content is None:
             try:
-                self._content = _whole(self.fd, self.stat.st_size)
+                self._content = _whole(self.fd, self.stat.st_size, self._asked)
             except OSError as error:
                 raise explained(error, self._asked, "read") from None
         return self._content
@@ -97,7 +101,7 @@ class OpenFile:
         changed = max(self.stat.st_mtime_ns, self.stat.st_ctime_ns)
         if self._content is None or time.time_ns() - changed > _RACY_NS:
             return True
-        return _whole(self.fd, self.stat.st_size) == self._content
+        return _whole(self.fd, self.stat.st_size, self._asked) == self._content
 
     def window(self, offset: int, limit: int, *, budget: int = 1 << 62) -> Window:
         """Lines from `offset` on; negative: the last ones. Wide encodings come as UTF-8, others as they are."""
@@ -113,23 +117,45 @@ class OpenFile:
         if self.form.wide or self.stat.st_size <= COUNTED_BYTES:
             total = count_lines(self._chunks())
             return window(self._chunks(), max(0, total + offset), limit, budget=budget, count=True)
-        start, there = tail_start(self.fd, self.stat.st_size, -offset)
-        tail = window(file_chunks(self.fd, max(start, len(self.form.bom))), 0, limit, budget=budget, count=False)
+        clock = _Clock(self._asked, self.stat.st_size)
+        start, there = tail_start(self.fd, self.stat.st_size, -offset, clock.look)
+        chunks = file_chunks(self.fd, self.stat.st_size, max(start, len(self.form.bom)))
+        tail = window(clock.watched(chunks), 0, limit, budget=budget, count=False)
         first = -there if start else 1
         return Window(tail.lines, first, None, tail.more, tail.newline, tail.long)
 
     def _chunks(self) -> Iterator[bytes]:
-        mark = len(self.form.bom)
-        chunks = data_chunks(self.content()) if self.is_small else file_chunks(self.fd)
-        if self.form.wide:
-            return as_utf8(chunks, self.form)
-        if mark:
-            return data_chunks(self.content(), mark) if self.is_small else file_chunks(self.fd, mark)
-        return chunks
+        start = 0 if self.form.wide else len(self.form.bom)
+        if self.is_small:
+            chunks = data_chunks(self.content(), start)
+        else:
+            clock = _Clock(self._asked, self.stat.st_size)
+            chunks = clock.watched(file_chunks(self.fd, self.stat.st_size, start))
+        return as_utf8(chunks, self.form) if self.form.wide else chunks
 
 
-def _whole(fd: int, size: int) -> bytes:
-    """A file to its end. The size is a hint: it may grow while it is read."""
+class _Clock:
+    """Ends a search for lines that takes too long: a file may be a terabyte of nothing."""
+
+    def __init__(self, asked: str, size: int) -> None:
+        self._asked, self._size = asked, size
+        self._until = time.monotonic() + SCAN_SECONDS
+
+    def look(self) -> None:
+        if time.monotonic() > self._until:
+            raise TimedOut(
+                f"`{escaped(self._asked)}` has {self._size} bytes, and the lines asked for were not found in "
+                f"{SCAN_SECONDS:.0f} s; use Grep, or look from its other end"
+            )
+
+    def watched(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self.look()
+            yield chunk
+
+
+def _whole(fd: int, size: int, asked: str) -> bytes:
+    """A file to its end. The size is a hint: it may grow while it is read, but not for ever."""
     data = os.pread(fd, size + 1, 0)
     if len(data) == size:
         return data
@@ -138,4 +164,6 @@ def _whole(fd: int, size: int) -> bytes:
         data = os.pread(fd, 1 << 20, at)
         parts.append(data)
         at += len(data)
+        if at > size + _GROWTH:
+            raise SizeLimitExceeded(f"`{escaped(asked)}` grows as fast as it is read; read it when that has ended")
     return b"".join(parts)

@@ -16,13 +16,14 @@ from openai.types.chat import ChatCompletionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
+from holdfast.builtin.session import TOOLS as BUILTIN
 from holdfast.call.run import Session
 from holdfast.tool.definition import Tool, tool
 from holdfast.tool.providers import FORMS, Form
 from holdfast.tool.shape import nodes
 from tool.samples import TOOLS, by_hand, nested, nothing, odd, opened, plain, recursive
 
-each_tool = pytest.mark.parametrize("one", TOOLS, ids=lambda one: one.name)
+each_tool = pytest.mark.parametrize("one", [*TOOLS, *BUILTIN], ids=lambda one: one.name)
 
 
 def form_of(one: Tool, form: Form) -> dict[str, Any]:

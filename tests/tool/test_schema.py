@@ -7,11 +7,12 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
+from holdfast.builtin.session import TOOLS as BUILTIN
 from holdfast.tool.definition import Tool
 from holdfast.tool.shape import nodes
 from tool.samples import TOOLS, nested, odd, opened, plain, recursive, self_named
 
-each_tool = pytest.mark.parametrize("one", TOOLS, ids=lambda one: one.name)
+each_tool = pytest.mark.parametrize("one", [*TOOLS, *BUILTIN], ids=lambda one: one.name)
 
 
 def accepts(schema: Any, value: Any) -> bool:

@@ -310,6 +310,22 @@ async def test_a_signal_ends_the_server_and_everything_it_started(own_server: Se
 
 
 @pytest.mark.anyio
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_screen_stays_clean_when_clients_are_there_at_the_end(own_server: Server, mode: str) -> None:
+    mark = f"clean-{os.getpid()}-{mode}"
+    with pytest.raises(BaseException):  # noqa: B017 - however the client notices
+        async with own_server.client(mode) as idle, own_server.client(mode) as client:
+            await idle.list_tools()
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "wait_with_child", {"mark": mark})
+                await until(lambda: children_with(mark))
+                assert await anyio.to_thread.run_sync(own_server.end, signal.SIGINT) == 0
+    assert own_server.process.stderr is not None
+    assert own_server.process.stderr.read() == "ended\n"
+
+
+@pytest.mark.anyio
 async def test_a_session_nobody_uses_is_closed(tmp_path: Path) -> None:
     for server in served(tmp_path, "--idle-minutes", "0.02"):
         async with server.client("2026-07-28") as client:

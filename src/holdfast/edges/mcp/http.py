@@ -26,6 +26,8 @@ from holdfast.host.signals import wait_for_end
 PATH = "/mcp"
 IDLE = 30 * 60.0
 MOST_SESSIONS = 1000
+# Seconds for a request that was sent home to clean up after itself.
+GRACE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +74,21 @@ async def serve_http(desk: Desk, gate: Gate, listening: Listening) -> None:
         session_idle_timeout=desk.idle,
         max_sessions=MOST_SESSIONS,
     )
+    door = Door(manager.handle_request, gate, desk)
     config = uvicorn.Config(
-        Door(manager.handle_request, gate, desk),
+        door,
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=GRACE,
         ws="none",
     )
     server = _Server(config)
     try:
         async with anyio.create_task_group() as group, manager.run():
             group.start_soon(desk.sweep)
-            group.start_soon(_end_on_signal, server)
+            group.start_soon(_end_on_signal, server, door)
             await server.serve(sockets=[listening])
             group.cancel_scope.cancel()
     finally:
@@ -93,9 +96,10 @@ async def serve_http(desk: Desk, gate: Gate, listening: Listening) -> None:
             await desk.close()
 
 
-async def _end_on_signal(server: uvicorn.Server) -> None:
+async def _end_on_signal(server: uvicorn.Server, door: Door) -> None:
     await wait_for_end()
     server.should_exit = True
+    door.close()
 
 
 class _Server(uvicorn.Server):
@@ -112,10 +116,31 @@ class Door:
         self._inside = inside
         self._gate = gate
         self._desk = desk
+        self._visits: set[anyio.CancelScope] = set()
+        self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        reply = _Reply(send)
+        with anyio.CancelScope() as visit:
+            self._visits.add(visit)
+            try:
+                if self._closed:
+                    visit.cancel()
+                await self._enter(scope, receive, reply.send)
+            finally:
+                self._visits.discard(visit)
+        if visit.cancelled_caught:
+            await reply.break_off()
+
+    def close(self) -> None:
+        """Sends everyone home: a client may keep a stream open for as long as it lives."""
+        self._closed = True
+        for visit in list(self._visits):
+            visit.cancel()
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         owner = self._owner(headers)
         if owner is None:
@@ -141,6 +166,26 @@ class Door:
             status = await _watched(self._inside, scope, receive, send)
         if scope["method"] == "DELETE" and status is not None and status < 300:
             await self._desk.leave(caller)
+
+
+class _Reply:
+    """What was said to a client so far, so that it can be ended in good form."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+        self._whole = False
+
+    async def send(self, message: Message) -> None:
+        self._begun = True
+        self._whole = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def break_off(self) -> None:
+        if not self._begun:
+            await self._send({"type": "http.response.start", "status": 503, "headers": []})
+        if not self._whole:
+            await self._send({"type": "http.response.body", "body": b""})
 
 
 async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int | None:

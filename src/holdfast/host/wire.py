@@ -10,9 +10,10 @@ import asyncio
 import fcntl
 import os
 import select
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 import anyio.to_thread
@@ -33,6 +34,7 @@ def claim_wire(limit: int) -> Generator[Wire]:
         _divert()
         yield Wire(fds[0], fds[1], limit)
     finally:
+        _flush()
         os.dup2(fds[0], 0)
         os.dup2(fds[1], 1)
         for fd in fds:
@@ -47,6 +49,13 @@ def _divert() -> None:
     except OSError:  # started without a standard error
         os.dup2(null, 1)
     os.close(null)
+
+
+def _flush() -> None:
+    """What a tool printed may still wait in a buffer; given back first, it would end up on the wire."""
+    with suppress(OSError, ValueError):  # full, or closed
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - started without one
+            sys.stdout.flush()
 
 
 class Wire:

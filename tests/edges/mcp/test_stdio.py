@@ -40,6 +40,7 @@ async def wait_with_child(mark: str) -> str:
 def chatter() -> str:
     "Writes where the protocol is."
     print("not a message", flush=True)
+    print("nor is this, which waits in a buffer")
     return sys.stdin.read() + "nothing"
 
 @tool
@@ -250,6 +251,13 @@ def test_a_tool_can_neither_read_from_the_wire_nor_write_onto_it(shared: Process
     answer = shared.call("chatter", {})
     assert answer["result"]["content"][0]["text"] == "nothing"
     assert shared.is_alive()
+
+
+def test_what_a_tool_printed_does_not_reach_the_wire_when_it_is_given_back(server: Process) -> None:
+    server.call("chatter", {})
+    assert server.end() == 0
+    assert server.process.stdout is not None
+    assert server.process.stdout.read() == b""
 
 
 def test_a_thousand_calls_at_once_are_all_answered(shared: Process) -> None:

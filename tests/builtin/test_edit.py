@@ -48,7 +48,7 @@ async def test_the_guard_is_that_of_write(bench: Bench) -> None:
 async def test_not_unique_names_the_lines_and_replace_all_takes_all(bench: Bench) -> None:
     name = await opened(bench, "x aa\ny\nx aaa\n")
     message = await bench.fails("NOT_UNIQUE", "Edit", file_path=name, old_string="aa", new_string="b")
-    assert "2 times" in message and "line 1, 3" in message
+    assert "2 times" in message and "lines 1, 3" in message
     answer = await bench.ok("Edit", file_path=name, old_string="aa", new_string="b", replace_all=True)
     assert "2 replacements (exact)" in answer
     assert bench.bytes_of(name) == b"x b\ny\nx ba\n"
@@ -100,7 +100,7 @@ async def test_reindenting(bench: Bench, before: str, old: str, new: str, after:
 async def test_trimmed_lines_must_be_unique_and_exact_is_never_loose(bench: Bench) -> None:
     name = await opened(bench, "  a\n  b\n    a\n    b\n")
     message = await bench.fails("NOT_UNIQUE", "Edit", file_path=name, old_string="a\nb", new_string="c")
-    assert "line 1, 3" in message
+    assert "lines 1, 3" in message
     other = await opened(bench, "  a\n  b\n", "g.py")
     await bench.fails("NO_MATCH", "Edit", file_path=other, old_string="a\nb", new_string="c", match_mode="exact")
 

@@ -139,6 +139,13 @@ def test_the_examples_of_rules_are_tests(folder: Path) -> None:
     assert (found["tried"], len(found["faults"])) == (7, 2)
 
 
+def test_a_rule_for_a_tool_that_is_not_there_stops_a_check_as_it_stops_a_call(folder: Path) -> None:
+    (folder / "rules.toml").write_text(RULES.replace('tool = "Shell"', 'tool = "Shel"'))
+    result = check("Bash", '{"command": "ls"}', "--config", "rules.toml")
+    assert result.exit_code == 2
+    assert "no tool named `Shel`" in result.stderr
+
+
 def test_an_example_for_a_tool_that_is_not_there_is_a_fault(folder: Path) -> None:
     (folder / "rules.toml").write_text(RULES.replace('tool = "Shell"', 'tool = "Shel"'))
     result = check("--rules", "--config", "rules.toml")

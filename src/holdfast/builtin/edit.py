@@ -193,7 +193,7 @@ def _not_unique(numbers: Sequence[int], shown: str, why: str) -> NotUnique:
     named_lines = ", ".join(map(str, numbers[:_PLACES_NAMED])) + (", ..." if len(numbers) > _PLACES_NAMED else "")
     times = f"{len(numbers)} time{'s' if len(numbers) > 1 else ''}"
     return NotUnique(
-        f"old_string occurs {times} in `{shown}`{why}, at line {named_lines}; "
+        f"old_string occurs {times} in `{shown}`{why}, at line{'s' if len(numbers) > 1 else ''} {named_lines}; "
         "add lines around it until it is unique, or say replace_all or expected_replacements",
         details={"count": len(numbers), "lines": list(numbers[:1000])},
     )

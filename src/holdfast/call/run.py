@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import logging
 import uuid
@@ -20,6 +19,7 @@ from holdfast.messages import ToolCall, ToolMessage
 from holdfast.tool.context import LOGGER, Factory, Progress, ToolContext
 from holdfast.tool.definition import RawArguments, Tool, answered
 from holdfast.tool.depends import Lifetime, wants_of
+from holdfast.tool.near import near
 from holdfast.tool.providers import Form, definitions
 from holdfast.tool.render import render
 
@@ -138,10 +138,9 @@ class Session:
         return tool
 
     def _near(self, name: str) -> str:
-        folded = {known.casefold(): known for known in self.tools}
-        near = difflib.get_close_matches(name[:80].casefold(), list(folded), 3, 0.5)
-        if near:
-            return "did you mean " + " or ".join(f"`{folded[one]}`" for one in near) + "?"
+        meant = near(name, self.tools)
+        if meant:
+            return "did you mean " + " or ".join(f"`{one}`" for one in meant) + "?"
         return f"there are {', '.join(self.tools)}" if self.tools else "this session has no tools"
 
     async def __aenter__(self) -> Session:

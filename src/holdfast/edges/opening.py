@@ -13,12 +13,12 @@ from holdfast.call.hooks import AskCallback
 from holdfast.call.rules import Permissions
 from holdfast.call.run import Session
 from holdfast.edges.profiles import pick
-from holdfast.errors import ToolError
+from holdfast.errors import InvalidArgument, ToolError
 from holdfast.host.fs import ScopedFs
 from holdfast.host.load import load_module
 from holdfast.host.scope import Scope
 from holdfast.tool.context import LOGGER, Factory
-from holdfast.tool.definition import Tool
+from holdfast.tool.definition import Tool, ToolDefinitionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,26 @@ def opening(
 ) -> Opening:
     """Raises ToolError for a profile, tool, module or configuration that is not there."""
     more = [tool for spec in extra for tool in tools_in(spec)]
+    _refuse_two_of_a_name([*TOOLS, *more])
     bare = Opening(tuple(roots), config_file=config_file)
     chosen = profile or (None if names else load_config(config_file).profile)
     return Opening(bare.roots, tuple(pick([*TOOLS, *more], chosen, names, always=more)), None, config_file)
 
 
 def tools_in(spec: str) -> list[Tool]:
-    """Every Tool that a module or file defines at its top level."""
-    return [value for value in vars(load_module(spec)).values() if isinstance(value, Tool)]
+    """Every Tool that a module or file has at its top level. Raises ToolError if there is none, or a bad one."""
+    try:
+        found = [value for value in vars(load_module(spec)).values() if isinstance(value, Tool)]
+    except ToolDefinitionError as fault:
+        raise InvalidArgument(f"{spec}: {fault}") from None
+    if not found:
+        raise InvalidArgument(f"{spec} has no tool at its top level; make one with @tool")
+    return list({id(tool): tool for tool in found}.values())
+
+
+def _refuse_two_of_a_name(tools: Iterable[Tool]) -> None:
+    seen: set[str] = set()
+    for tool in tools:
+        if tool.name in seen:
+            raise InvalidArgument(f"two tools are named `{tool.name}`; give yours another name")
+        seen.add(tool.name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidArgument
 from holdfast.tool.definition import Tool
+from holdfast.tool.near import near
 from holdfast.tool.providers import definitions
 
 _CACHE = ("tool_output_cache", "tool_output_cache_grep")
@@ -46,9 +46,8 @@ def pick(
 def _found(name: str, known: list[str], kind: str) -> str:
     if name in known:
         return name
-    folded = {one.casefold(): one for one in known}
-    near = difflib.get_close_matches(name.casefold(), list(folded), 1, 0.5)
-    hint = f"did you mean {folded[near[0]]}?" if near else f"there are {', '.join(known)}"
+    meant = near(name, known)
+    hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(known)}"
     raise InvalidArgument(f"no {kind} named {name!r}; {hint}")
 
 

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +15,15 @@ from holdfast.errors import InvalidArgument
 
 
 def load_module(spec: str) -> ModuleType:
-    """`package.module` or `path/to/file.py`. The code runs: name only what you trust."""
+    """`package.module` or `path/to/file.py`. The code runs: name only what you trust.
+
+    What it prints goes to standard error: standard output is the answer's, or a client's.
+    """
+    with redirect_stdout(sys.stderr):
+        return _load(spec)
+
+
+def _load(spec: str) -> ModuleType:
     if spec.endswith(".py"):
         return _load_file(Path(spec))
     try:

@@ -78,7 +78,8 @@ def test_a_broken_state_file_is_a_session_that_begins(project: Path, tmp_path: P
 
 @pytest.mark.parametrize("words", [
     ("call", "Read", "{}", "--session", "../x"), ("call", "Read", "{}", "--root", "missing"), ("nope",),
-    ("tools", "--tools", "Raed"), ("tools", "--profile", "none"), ("call", "Read", "{}", "--config", "missing.toml"),
+    ("tools", "--tools", "Raed"), ("tools", "--profile", "none"),
+    ("init", "claude", "--profile", "none"), ("call", "Read", "{}", "--config", "missing.toml"),
 ])  # fmt: skip
 def test_bad_usage_is_told_and_exits_2(project: Path, words: tuple[str, ...]) -> None:
     answer = run(*words)
@@ -88,6 +89,61 @@ def test_bad_usage_is_told_and_exits_2(project: Path, words: tuple[str, ...]) ->
 
 def test_a_near_name_is_offered(project: Path) -> None:
     assert "did you mean Read?" in run("tools", "--tools", "Raed").stderr
+    assert "did you mean Read?" in run("tools", "--tools", "Reed").stderr
+    assert "did you mean `Read` or " in run("call", "Reed").stderr
+    assert "did you mean `Read`?" in run("check", "Reed").stderr
+
+
+def test_who_changes_a_file_without_a_session_is_told_how_to_have_one(project: Path) -> None:
+    write = '{"file_path": "a.txt", "content": ""}'
+    assert "--session NAME" in run("call", "Write", write).stderr
+    assert "--session NAME" not in run("call", "Write", write, "--session", "s").stderr
+
+
+OWN_TOOL = """
+from holdfast import tool
+print("loading")
+
+@tool
+def {name}(text: str{kind}) -> str:
+    "Shouts."
+    print("shouting")
+    return text.upper()
+
+again = {name}
+"""
+
+
+def test_what_a_tool_of_ones_own_prints_is_not_in_the_answer(project: Path) -> None:
+    (project / "mine.py").write_text(OWN_TOOL.format(name="shout", kind=""), encoding="utf-8")
+    answer = run("call", "shout", '{"text": "a"}', "--with", "mine.py")
+    assert answer.stdout == "A\n"
+    assert answer.stderr == "loading\nshouting\n"
+    assert json.loads(run("tools", "--with", "mine.py", "--format", "openai").stdout)
+
+
+@pytest.mark.parametrize(("code", "words"), [
+    ("x = 1", "mine.py has no tool at its top level"),
+    (OWN_TOOL.format(name="shout", kind=", other"), "mine.py: `shout` can't be a tool: `other` has no type"),
+    (OWN_TOOL.format(name="Read", kind=""), "two tools are named `Read`"),
+])  # fmt: skip
+@pytest.mark.parametrize("command", [("tools",), ("call", "Read", "{}"), ("serve",)])
+def test_tools_that_can_not_be_added_are_told_before_anything_starts(
+    project: Path, command: tuple[str, ...], code: str, words: str
+) -> None:
+    (project / "mine.py").write_text(code, encoding="utf-8")
+    answer = run(*command, "--with", "mine.py")
+    assert answer.exit_code == 2
+    assert words in answer.stderr
+
+
+def test_an_output_that_ends_its_last_line_gets_no_empty_one(project: Path) -> None:
+    assert run("call", "Bash", '{"command": "echo one"}').stdout == "one\n"
+    assert "one\r\n\r\n" not in on_a_terminal(project, "call", "Bash", '{"command": "echo one"}')
+
+
+def test_the_list_of_commands_is_whole_sentences() -> None:
+    assert "..." not in run("--help").stdout.split("Commands:")[1]
 
 
 def test_only_the_named_tools_can_be_called(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 
 import anyio
 import click
@@ -16,7 +17,7 @@ from holdfast.host.process import hide_process
 from holdfast.messages import ToolMessage
 
 
-@click.command()
+@click.command(short_help="Call a tool with a JSON object.")
 @click.argument("tool", shell_complete=complete_tool)
 @click.argument("arguments", default="{}", metavar="[JSON | -]")
 @opening_options
@@ -26,7 +27,8 @@ def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: 
     """Call TOOL with a JSON object; `-` reads it from standard input.
 
     The content goes to standard output, an error to standard error with exit code 1. `--session` keeps what was
-    read, the todos, the working directory and cached outputs from one call to the next.
+    read, the todos, the working directory and cached outputs from one call to the next; what runs in the background
+    ends with its call.
 
     \b
     holdfast call Read '{"file_path": "README.md", "limit": 20}'
@@ -38,12 +40,14 @@ def call(tool: str, arguments: str, opened: Opening, name: str | None, as_json: 
     if arguments == "-":
         arguments = sys.stdin.read()
     hide_process()
-    with told_as_usage():
+    with told_as_usage(), redirect_stdout(sys.stderr):  # what a tool prints is not its answer
         message, face = anyio.run(_call, tool, arguments, opened, name)
     if as_json:
         click.echo(json.dumps(message.to_dict(), ensure_ascii=False))
     else:
         screen.show(message, face)
+        if name is None and message.error is not None and message.error.code == "NOT_READ":
+            click.echo("Each call is a session of its own: give both calls the same --session NAME", err=True)
     sys.exit(1 if message.is_error else 0)
 
 

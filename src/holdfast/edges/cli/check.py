@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from holdfast.builtin.config import Config, load_config
+from holdfast.builtin.config import Config, load_config, refuse_unknown_tools
 from holdfast.builtin.session import TOOLS, spelling
 from holdfast.call.decision import Decision, PermissionRule
 from holdfast.call.examples import trials
@@ -20,6 +20,7 @@ from holdfast.errors import ToolError, ToolNotFound
 from holdfast.host.fs import ScopedFs
 from holdfast.host.scope import Scope
 from holdfast.tool.definition import Tool
+from holdfast.tool.near import near
 
 
 @click.command()
@@ -27,7 +28,7 @@ from holdfast.tool.definition import Tool
 @click.argument("arguments", required=False, metavar="[JSON | -]")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="As for `holdfast call`.")
 @click.option("--with", "extra", multiple=True, metavar="MODULE", help="As for `holdfast call`.")
-@click.option("--config", "named", metavar="FILE", help="The rules; default: your holdfast.toml.")
+@click.option("--config", "named", metavar="FILE", help="The rules; default: ~/.config/holdfast/holdfast.toml.")
 @click.option("--rules", "try_rules", is_flag=True, help="Run the examples of all rules as tests.")
 @click.option("--json", "as_json", is_flag=True, help="Print the decision as JSON.")
 def check(
@@ -56,6 +57,7 @@ def check(
             click.echo(f"ignored: {note}", err=True)
         if tool is None:
             sys.exit(_try_rules(config.permissions, tools, as_json))
+        refuse_unknown_tools(config.permissions, [found.name for found in tools])
         text = sys.stdin.read() if arguments == "-" else arguments or "{}"
         _show(*_decided(_found(tool, tools), text, config, scope), as_json)
     except ToolError as fault:
@@ -65,7 +67,9 @@ def check(
 def _found(name: str, tools: list[Tool]) -> Tool:
     by_name = {tool.name: tool for tool in tools}
     if name not in by_name:
-        raise ToolNotFound(f"no tool named `{name}`; there are {', '.join(by_name)}")
+        meant = near(name, by_name)
+        hint = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(by_name)}"
+        raise ToolNotFound(f"no tool named `{shown(name)}`; {hint}")
     return by_name[name]
 
 
@@ -125,5 +129,5 @@ def _try_rules(permissions: Permissions | None, tools: list[Tool], as_json: bool
     else:
         for trial in faults:
             click.echo(f"{trial.rule}: {trial.fault}", err=True)
-        click.echo(f"{len(tried)} examples, {len(faults)} not as the rules say")
+        click.echo(f"{len(tried)} example{'' if len(tried) == 1 else 's'}, {len(faults)} not as the rules say")
     return 1 if faults else 0

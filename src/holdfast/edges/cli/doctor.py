@@ -31,7 +31,7 @@ class Finding:
     words: str
 
 
-@click.command()
+@click.command(short_help="What protects files and commands on this machine.")
 @click.option("--config", "config_file", metavar="FILE", help="Your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(config_file: str | None, as_json: bool) -> None:
@@ -83,7 +83,9 @@ def _confinement() -> Finding:
 def _sandbox() -> Finding:
     found = choose()
     why = f" ({'; '.join(found.faults)})" if found.faults else ""
-    return Finding("Bash sandbox", "good" if found.level == "bwrap" else "fair", f"{found.level}: {found.words}{why}")
+    return Finding(
+        "Bash sandbox", "good" if found.level == "bwrap" else "fair", found.words.removeprefix("sandbox ") + why
+    )
 
 
 def _configured(config_file: str | None) -> Finding:

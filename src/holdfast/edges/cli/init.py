@@ -9,6 +9,7 @@ import click
 from holdfast.edges.cli.clients import CLIENTS, Client, Server, snippet
 from holdfast.edges.cli.merge import AlreadyThere, merged
 from holdfast.edges.cli.options import told_as_usage
+from holdfast.edges.profiles import PROFILES
 from holdfast.host.places import own_command
 from holdfast.host.userfile import absolute, read_user_file, user_path, write_user_file
 
@@ -16,7 +17,9 @@ from holdfast.host.userfile import absolute, read_user_file, user_path, write_us
 @click.command()
 @click.argument("client", type=click.Choice(list(CLIENTS)))
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A root to name. Default: the client says which.")
-@click.option("--profile", help="Which tools; see `holdfast tools --cost`.")
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), metavar="NAME", help="Which tools; see `holdfast tools --cost`."
+)
 @click.option("--http", "url", metavar="URL", help="A server that runs elsewhere, instead of one the client starts.")
 @click.option("--token", metavar="TOKEN", help="Its token.")
 @click.option("--name", default="holdfast", show_default=True, help="What the client calls the server.")

@@ -39,7 +39,7 @@ _OPTIONS = (
         "--config",
         "config_file",
         metavar="FILE",
-        help="Your configuration; a holdfast.toml in the root can only narrow it.",
+        help="Your configuration, by default ~/.config/holdfast/holdfast.toml; a root's .holdfast.toml only narrows.",
     ),
 )
 

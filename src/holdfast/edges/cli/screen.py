@@ -28,7 +28,8 @@ def show(message: ToolMessage, face: str | None = None) -> None:
     """`face` is the field of a JSON answer that a person reads; the other fields follow on a line of their own."""
     stream = sys.stderr if message.is_error else sys.stdout
     if not stream.isatty():
-        click.echo(message.text, err=message.is_error, color=True)  # as it is: click would take escapes out
+        # As it is: click would take escapes out.
+        click.echo(message.text, err=message.is_error, color=True, nl=not message.text.endswith("\n"))
     elif message.is_error:
         click.secho(visible(message.text), fg="red", err=True)
     else:
@@ -62,7 +63,7 @@ def _lines(text: str) -> None:
     shown.highlight_regex(r"(?m)^\+(?!\+\+).*$", "green")
     shown.highlight_regex(r"(?m)^-(?!--).*$", "red")
     shown.highlight_regex(r"(?m)^\[.*\]$", "italic dim")
-    console_for(sys.stdout).print(shown, soft_wrap=True)
+    console_for(sys.stdout).print(shown, soft_wrap=True, end="" if text.endswith("\n") else "\n")
 
 
 def console_for(stream: Any) -> Console:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,8 +19,13 @@ from holdfast.host.secrets import http_token, read_tokens
 if TYPE_CHECKING:
     from holdfast.edges.mcp.http import Gate
 
+_ON_A_TERMINAL = """\
+serving one MCP client on standard input and output, which is this terminal; Ctrl-C ends it
+  to let a client start this itself:  holdfast init claude
+  to serve over HTTP:                 holdfast serve --http 127.0.0.1:8765"""
 
-@click.command()
+
+@click.command(short_help="Serve the tools over MCP, on stdio or HTTP.")
 @opening_options
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead; port 0 is any free one.")
 @click.option("--token-file", metavar="FILE", help="Tokens to take over HTTP, a line each: TOKEN or NAME TOKEN.")
@@ -46,6 +52,8 @@ def serve(opened: Opening, address: str | None, idle_minutes: float, **door: Any
 
 def _on_stdio(opened: Opening) -> None:
     _need_sdk()
+    if sys.stdin.isatty():
+        click.echo(_ON_A_TERMINAL, err=True)
     from holdfast.edges.mcp.desk import Desk  # noqa: PLC0415 - the extra `mcp`, and a heavy import
     from holdfast.edges.mcp.stdio import serve_stdio  # noqa: PLC0415 - the same
 
@@ -82,6 +90,8 @@ def _over_http(
         listening, got = listen(wanted, else_any_port=else_any_port)
         gate = Gate(got, tokens, hosts, origins)
     quiet_logs()
+    if wanted.port not in (0, got.port):
+        click.echo(f"{wanted} is taken, so another port serves", err=True)
     click.echo(_screen(opened, gate, root, kept_in), err=True)
     anyio.run(serve_http, Desk(opened, idle=idle), gate, listening)
     click.echo("ended", err=True)

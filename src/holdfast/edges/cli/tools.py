@@ -17,7 +17,7 @@ from holdfast.tool.definition import Tool
 from holdfast.tool.providers import FORMS, Form, definitions
 
 
-@click.command()
+@click.command(short_help="List the tools, what they cost, or their definitions for an API.")
 @opening_options
 @click.option("--format", "form", type=click.Choice(["text", "markdown", *FORMS]), default="text", show_default=True)
 @click.option("--cost", is_flag=True, help="About how many tokens each tool and each profile costs a model.")

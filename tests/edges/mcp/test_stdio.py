@@ -56,8 +56,9 @@ class Process:
     def __init__(self, root: Path, *options: str) -> None:
         (root.parent / "mine.py").write_text(TOOLS, encoding="utf-8")
         command = [sys.executable, "-m", "holdfast", "serve", "--with", str(root.parent / "mine.py"), *options]
+        buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # as clients start it
         self.process = subprocess.Popen(
-            command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, cwd=root, env=buffered, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
     def send(self, line: bytes) -> None:

@@ -176,6 +176,8 @@ def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
         token, covers = _always(tool, arguments, spellings)
         if tool.traits.effect == "run" and spellings and not decision.commands:
             return Ask(decision.reason, token, "give it as plain commands, which rules can allow", covers)
+        if tool.traits.effect != "run" and decision.rule is not None and decision.rule.action == "allow":
+            return Ask(decision.reason, token, "make the directory it is in a root as well", covers)
         return Ask(decision.reason, token, covers=covers)
 
     return judge

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import anyio
 import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.builtin.session import TOOLS
-from holdfast.edges.cli import main
+from holdfast.call.hooks import Question
+from holdfast.edges.cli import main, screen
 from holdfast.edges.profiles import PROFILES, pick, price
 from holdfast.edges.reference import markdown
+from holdfast.messages import ToolCall
 
 HOLDFAST = [sys.executable, "-m", "holdfast"]
 
@@ -265,6 +270,42 @@ def test_on_a_terminal_a_person_is_asked(project: Path, tmp_path: Path) -> None:
     assert not (project / "new.txt").exists()
     on_a_terminal(project, *write, typed="y\n")
     assert (project / "new.txt").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_written_over_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(screen, "PATIENCE", 0.001)
+    seen: list[str] = []
+
+    def think(*_: object, **__: object) -> str:
+        seen.append(terminal.getvalue())
+        time.sleep(0.2)
+        seen.append(terminal.getvalue())
+        return "n"
+
+    monkeypatch.setattr(screen.click, "prompt", think)
+    bash = next(tool for tool in TOOLS if tool.name == "Bash")
+    call = ToolCall("1", "Bash", {"command": "ls"})
+    question = Question(call, bash, bash.arguments.parse(call.arguments), "a reason", may_remember=False)
+    ask = screen.asker()
+    assert ask is not None
+    with screen.waiting("Bash"):
+        assert anyio.run(ask, question) is False
+    assert seen[0] == seen[1]
+
+
+def test_who_may_not_read_outside_is_told_that_a_root_is_needed(project: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[permissions]\nrule_set = "workspace"\n', encoding="utf-8")
+    answer = run("call", "Read", '{"file_path": "/etc/hostname"}', "--config", str(rules))
+    assert "nobody to ask: make the directory it is in a root as well" in answer.stderr
 
 
 HOSTILE = "safe\x1b]0;title\x07\x1b[2Kgone\rnew \u202eturned\n"

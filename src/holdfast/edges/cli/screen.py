@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """Seconds before a person is told what they are waiting for."""
 
+_asking = threading.Lock()
+"""Held while a question stands on the terminal: nothing else is written there, least of all over it."""
+
 
 def show(message: ToolMessage, face: str | None = None) -> None:
     """`face` is the field of a JSON answer that a person reads; the other fields follow on a line of their own."""
@@ -119,9 +122,12 @@ class _Line:
         with self._lock:
             if self._ended:
                 return
+            self._timer = self._later()
+            if not _asking.acquire(blocking=False):
+                return
             self._seconds += PATIENCE
             click.echo(f"\r\x1b[K{self._tool}: {self._said} ({self._seconds:.0f} s)", nl=False, err=True)
-            self._timer = self._later()
+            _asking.release()
 
     def end(self) -> None:
         with self._lock:
@@ -141,6 +147,12 @@ async def _ask(question: Question) -> Answer:
 
 
 def _prompt(question: Question) -> Answer:
+    with _asking:
+        return _answered(question)
+
+
+def _answered(question: Question) -> Answer:
+    click.echo("\r\x1b[K", nl=False, err=True)
     first, *others = question.shown().split("\n")
     click.secho(first, fg="yellow", err=True)
     for line in others:

@@ -1,6 +1,7 @@
 """A whole coding agent against Anthropic's Messages API.
 
-usage: ANTHROPIC_API_KEY=... python examples/agent_anthropic.py "fix the failing test"
+usage: pip install anthropic
+       ANTHROPIC_API_KEY=... python examples/agent_anthropic.py "fix the failing test"
 """
 
 import asyncio

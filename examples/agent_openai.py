@@ -1,6 +1,7 @@
 """A whole coding agent against any API that speaks OpenAI's chat completions.
 
-usage: OPENAI_API_KEY=... python examples/agent_openai.py "fix the failing test"
+usage: pip install openai
+       OPENAI_API_KEY=... python examples/agent_openai.py "fix the failing test"
 OPENAI_BASE_URL points it at another server.
 """
 

@@ -6,14 +6,18 @@ import base64
 import json
 import os
 import struct
+import threading
 import tracemalloc
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from builtin.conftest import Bench
+from holdfast.builtin import read as read_module
 from holdfast.builtin.images import picture
+from holdfast.builtin.read import SMALL
 from holdfast.builtin.session import open_session
 from holdfast.host.fs import ScopedFs
 from holdfast.host.scope import Scope
@@ -282,3 +286,26 @@ async def test_a_link_is_read_and_an_escaping_one_is_not(bench: Bench, tmp_path:
     os.symlink("../secret", bench.root / "out")
     assert await bench.ok("Read", file_path="in") == "     1\there"
     assert "`out`" in await bench.fails("SANDBOX_VIOLATION", "Read", file_path="out")
+
+
+async def test_a_small_local_file_is_read_on_the_loop_and_anything_else_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path
+    threads: list[str] = []
+    answer = read_module.__dict__["_answer"]
+
+    def noted(*arguments: Any) -> Any:
+        threads.append("loop" if threading.current_thread() is threading.main_thread() else "beside")
+        return answer(*arguments)
+
+    monkeypatch.setattr(read_module, "_answer", noted)
+    (root / "small.txt").write_text("a\n", encoding="utf-8")
+    (root / "large.txt").write_text("a\n" * SMALL, encoding="utf-8")
+    for local in (True, False):
+        fs = ScopedFs(Scope.workspace(root))
+        fs.__dict__["answers_at_once"] = local
+        async with open_session(fs) as session:
+            for name in ("small.txt", "large.txt"):
+                assert not (await session.call("Read", {"file_path": name, "limit": 1})).is_error
+    assert threads == ["loop", "beside", "beside", "beside"]

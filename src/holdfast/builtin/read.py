@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -20,28 +21,50 @@ from holdfast.host.paths import WorkPath
 from holdfast.host.pdf import pdf_pages
 from holdfast.host.text import is_binary, shown_form, whole_characters
 from holdfast.messages import ImagePart, Part, TextPart
-from holdfast.tool.definition import tool
+from holdfast.tool.context import ToolContext
+from holdfast.tool.definition import in_thread, tool
 from holdfast.tool.depends import Depends
 
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 MOST_PAGES = 20
+SMALL = 128 * 1024
 _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
 
 @tool(name="Read", title="Read a file", effect="read", subject="file_path", idempotent=True)
-def read(
+async def read(
     file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
     offset: Annotated[int, Field(description="Lines to skip; negative counts from the end.")] = 0,
     limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
     pages: Annotated[str | None, Field(description='PDF only: pages like "1-5", at most 20.')] = None,
     *,
+    ctx: ToolContext,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
 ) -> str | list[Part]:
     """Reads a file: text as numbered lines, images, PDF pages, notebook cells. Read a file before you edit it."""
-    shown = fs.show(file_path)
-    with fs.open_read(file_path) as file:
+    work = partial(_read, fs, reads, file_path, offset, limit, pages)
+    if fs.answers_at_once and (answer := work(at_once=True)) is not None:
+        return answer
+    return await in_thread(work, ctx) or ""
+
+
+def _read(
+    fs: ScopedFs,
+    reads: ReadLog,
+    path: WorkPath,
+    offset: int,
+    limit: int,
+    pages: str | None,
+    *,
+    at_once: bool = False,
+) -> str | list[Part] | None:
+    """`at_once` is for the loop's own thread: a small file is shown there sooner than a thread could be woken."""
+    shown = fs.show(path)
+    with fs.open_read(path) as file:
+        if at_once and (file.stat.st_size > SMALL or file.head().startswith(b"%PDF-")):
+            return None
         answer = _answer(fs, file, shown, offset, limit, pages)
         file.record(reads)
     return answer

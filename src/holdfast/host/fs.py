@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import functools
 import itertools
 import os
 import posixpath
@@ -44,6 +45,7 @@ from holdfast.host.faults import explained
 from holdfast.host.globs import Glob, check_glob, compile_glob, hiding, is_literal
 from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from holdfast.host.match import exact_spans, splice, spliced
+from holdfast.host.mounts import all_local
 from holdfast.host.opened import OpenDirectory, OpenFile
 from holdfast.host.paths import WorkPath, escaped
 from holdfast.host.protect import protected_by
@@ -103,6 +105,11 @@ class ScopedFs:
     def strategy(self) -> Strategy:
         """How paths are confined here: `openat2` or `walk`."""
         return self._resolver.strategy
+
+    @functools.cached_property
+    def answers_at_once(self) -> bool:
+        """Whether all that can be opened is on a disk of this machine: no network to wait for."""
+        return self.scope.read is not None and all_local(self.roots)
 
     def within_roots(self) -> ScopedFs:
         """The same files without unrestricted reading: what is outside the named roots is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +36,7 @@ class Row:
 
 @dataclass
 class Run:
-    """What a group needs to know: how thorough to be, where its data is, and where its rows go."""
+    """What a group needs to know: how thorough to be, and where its rows go."""
 
     quick: bool = False
     rows: list[Row] = field(default_factory=list[Row])
@@ -49,7 +50,13 @@ class Run:
         print(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip(), flush=True)
 
     def not_run(self, group: str, name: str, figure: str, why: str) -> None:
-        self.add(Row(group, name, figure, "not run", note=why))
+        self.add(Row(group, name, figure, "not run", note=without_paths(why)))
+
+
+def without_paths(text: str) -> str:
+    """One line that says nothing of where things are on this machine."""
+    line = " ".join(text.split())
+    return re.sub(r"(?<![\w.])/(?:[\w.@+-]+/)+", "…/", line)[:200]
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -93,25 +100,39 @@ def compare(
     warm: int = 1,
     note: str = "",
 ) -> dict[str, list[float]]:
-    """A row for each side but the first: how many times longer the first (ours) took, and whether that is met."""
+    """Measures the sides in turns; the first is ours."""
     times = interleaved(sides, rounds or run.rounds, warm)
-    ours, *others = sides
+    tell(run, group, name, times, at_most or {}, note=note)
+    return times
+
+
+def tell(
+    run: Run,
+    group: str,
+    name: str,
+    times: Mapping[str, list[float]],
+    limits: Mapping[str, float],
+    *,
+    note: str = "",
+    notes: Mapping[str, str] | None = None,
+) -> None:
+    """A row for each side but the first: how many times longer the first (ours) took, and whether that is met."""
+    ours, *others = times
     for other in others:
         low, middle, high = quartiles(ratios(times[ours], times[other]))
-        limit = (at_most or {}).get(other)
+        limit = limits.get(other)
         run.add(
             Row(
                 group,
                 f"{name}, against {other}",
-                f"≤ {limit:g}×" if limit is not None else "–",
+                f"≤ {limit:.3g}×" if limit is not None else "–",
                 f"{middle:.2f}×",
                 f"{low:.2f}–{high:.2f}",
                 None if limit is None else middle <= limit,
-                note,
+                (notes or {}).get(other, note),
                 middle,
             )
         )
-    return times
 
 
 def bound(
@@ -129,4 +150,5 @@ def bound(
     """A row for a number that has a bound of its own: memory, milliseconds over a floor, a count."""
     sign = "≥" if at_least else "≤"
     met = value >= limit if at_least else value <= limit
-    run.add(Row(group, name, f"{sign} {limit:g} {unit}", f"{value:.3g} {unit}", spread, met, note, value))
+    shown = f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+    run.add(Row(group, name, f"{sign} {limit:,g} {unit}", f"{shown} {unit}", spread, met, note, value))

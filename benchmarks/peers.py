@@ -27,7 +27,7 @@ def python_with_peers() -> tuple[str, str]:
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return str(python), ""
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
     if subprocess.run([*pip, "-e", f"{ROOT}[all]", "hypothesis"], check=False).returncode != 0:
         return sys.executable, "the peers' packages could not be installed (no network?)"
     if subprocess.run([*pip, *PYTHON_PEERS], check=False).returncode != 0:
@@ -49,16 +49,8 @@ def node_peers() -> str:
 def _install_node(package: str) -> str:
     if node_server(package) is not None:
         return ""
-    command = [
-        "npm",
-        "install",
-        "--silent",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--no-package-lock",
-        package,
-    ]
+    options = "--silent --ignore-scripts --no-audit --no-fund --no-package-lock --fetch-retries=1".split()
+    command = ["npm", "install", *options, package]
     environment = {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
     done = subprocess.run(command, cwd=NPM, check=False, capture_output=True, text=True, env=environment)
     return "" if done.returncode == 0 else f"npm could not install {package}"

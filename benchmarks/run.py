@@ -1,9 +1,10 @@
-"""Runs the comparisons and writes RESULTS.md. Use scripts/bench."""
+"""Runs the comparisons and writes RESULTS.md and the charts. Use scripts/bench."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import time
 
 from benchmarks import peers, report
@@ -19,16 +20,28 @@ def main() -> None:
     parser.add_argument("--no-write", action="store_true", help="print, but leave RESULTS.md as it is")
     options = parser.parse_args()
     run = Run(quick=options.quick)
-    missing = peers.node_peers()
-    if missing:
+    load = os.getloadavg()[0]
+    if missing := peers.node_peers():
         print(f"note: {missing}")
     start = time.perf_counter()
     for name in options.only or GROUPS:
         print(f"{name}:", flush=True)
-        importlib.import_module(f"benchmarks.groups.{name}").measure(run)
-    print(f"{len(run.rows)} rows in {time.perf_counter() - start:.0f} s")
-    if not options.no_write:
-        report.write(run, whole=options.only is None)
+        measure(run, name)
+    minutes = (time.perf_counter() - start) / 60
+    print(f"{len(run.rows)} rows in {minutes:.1f} minutes")
+    if options.no_write or options.only:
+        print("RESULTS.md is left as it is")
+    else:
+        report.write(run, minutes=minutes, load=load)
+
+
+def measure(run: Run, name: str) -> None:
+    """One group. What breaks it is a row: a benchmark that can't run must not pass for one that did."""
+    group = importlib.import_module(f"benchmarks.groups.{name}")
+    try:
+        group.measure(run)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the other groups are measured
+        run.not_run(group.GROUP, "the rest of this group", "–", f"{type(fault).__name__}: {fault}")
 
 
 if __name__ == "__main__":

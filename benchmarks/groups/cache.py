@@ -16,6 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from benchmarks import data
 from benchmarks.harness import ROOT, Run, bound, compare
 from holdfast import OutputCache
+from holdfast.host.redis_store import RedisStore
 from holdfast.host.search import find_rg
 from holdfast.host.store import EmbeddedStore
 from holdfast.messages import TextResult
@@ -32,6 +33,7 @@ def measure(run: Run) -> None:
         _storing(run, portal, cache, Path(place))
         _window(run, portal, cache)
         _grep(run, portal, cache)
+        _redis(run, portal, cache, Path(place))
         store.close()
     _memory(run)
 
@@ -134,6 +136,36 @@ def _rg(pattern: str, path: Path) -> None:
         assert process.stdout is not None
         while process.stdout.read(1 << 18):
             pass
+
+
+def _redis(run: Run, portal: BlockingPortal, embedded: OutputCache, place: Path) -> None:
+    """The shared store beside the embedded one, through a socket of this machine."""
+    name = "storing 10 MB and a window near its end in Redis"
+    binary = shutil.which("redis-server")
+    if binary is None or shutil.which("redis-cli") is None:
+        run.not_run(GROUP, name, "–", "no redis-server on this machine")
+        return
+    sys.path.append(str(ROOT / "tests"))
+    from cache_stores import RedisServer
+
+    body, numbers = data.text(10_000_000).read_text(), itertools.count(10**6)
+
+    def round_trip(cache: OutputCache) -> None:
+        _, ref = portal.call(cache.fit, TextResult(f"{next(numbers)}\n{body}"))
+        assert ref is not None
+        portal.call(cache.window, ref.id, -3_000, 2_000)
+
+    server = RedisServer(binary, place)
+    shared = RedisStore(server.url)
+    try:
+        sides = {
+            "holdfast": lambda: round_trip(OutputCache(shared, session="bench")),
+            "the embedded store": lambda: round_trip(embedded),
+        }
+        compare(run, GROUP, name, sides, rounds=5)
+    finally:
+        shared.close()
+        server.kill()
 
 
 PEAK = """

@@ -5,21 +5,33 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from benchmarks.harness import Run, compare
-from holdfast import Session, tool
+from benchmarks.harness import Run, bound, compare
+from holdfast import DependencyKey, Depends, PermissionRule, Permissions, Scope, Tool, open_session, tool
 
 GROUP = "A call in process"
 ARGUMENTS = '{"x": 20, "y": 22}'
 
 
+Call: TypeAlias = Callable[[], Awaitable[Any]]
+START = DependencyKey("start", lambda: 0)
+FLOOR = "bare pydantic validation + call"
+
+
 async def add(x: int, y: int = 0) -> str:
     """Adds two numbers."""
     return str(x + y)
+
+
+async def add_from(x: int, start: Annotated[int, Depends(START)], y: int = 0) -> str:
+    """Adds two numbers to a third."""
+    return str(x + y + start)
 
 
 def measure(run: Run) -> None:
@@ -28,11 +40,21 @@ def measure(run: Run) -> None:
 
 
 async def _calls(run: Run) -> None:
-    sides: dict[str, Callable[[], Awaitable[Any]]] = {
-        "holdfast": _ours(),
-        "bare pydantic validation + call": _floor(),
-    }
-    limits = {"bare pydantic validation + call": 10.0}
+    """Ours is a whole session with a rule that allows the tool, and the store that outputs would go to."""
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        allowed = Permissions("ask", [PermissionRule("add", "*", "allow"), PermissionRule("add_from", "*", "allow")])
+        opened = open_session(Scope.workspace(place), tools=[tool(add), tool(add_from)], permissions=allowed)
+        session = await stack.enter_async_context(opened)
+        peers, limits = await _peers(run)
+        for ours, name in (("add", "a trivial async tool"), ("add_from", "the same with an injected dependency")):
+            sides = {"holdfast": lambda ours=ours: session.call(ours, ARGUMENTS), **peers}
+            await _compare(run, name, sides, limits)
+
+
+async def _peers(run: Run) -> tuple[dict[str, Call], dict[str, float]]:
+    sides: dict[str, Call] = {FLOOR: _floor(tool(add))}
+    limits = {FLOOR: 10.0}
     for name, make in (
         ("pydantic-ai ToolManager.handle_call", _pydantic_ai),
         ("fastmcp Tool.run", _fastmcp),
@@ -42,35 +64,28 @@ async def _calls(run: Run) -> None:
             sides[name] = await make()
             limits[name] = 1.0
         except ImportError as missing:
-            run.not_run(GROUP, f"a trivial async tool, against {name}", "< 1×", str(missing))
+            run.not_run(GROUP, f"a trivial async tool, against {name}", "≤ 1×", str(missing))
+    return sides, limits
+
+
+async def _compare(run: Run, name: str, sides: dict[str, Call], limits: dict[str, float]) -> None:
     count = 300 if run.quick else 1500
     loop = asyncio.get_running_loop()
 
-    def repeated(call: Callable[[], Awaitable[Any]]) -> Callable[[], None]:
+    def repeated(call: Call) -> Callable[[], None]:
         async def many() -> None:
             for _ in range(count):
                 await call()
 
         return lambda: asyncio.run_coroutine_threadsafe(many(), loop).result()
 
-    await asyncio.to_thread(
-        compare,
-        run,
-        GROUP,
-        "a trivial async tool",
-        {name: repeated(call) for name, call in sides.items()},
-        at_most=limits,
-    )
+    timed = {side: repeated(call) for side, call in sides.items()}
+    note = "with a rule that allows it, and the cache check"
+    await asyncio.to_thread(compare, run, GROUP, name, timed, at_most=limits, note=note)
 
 
-def _ours() -> Callable[[], Awaitable[Any]]:
-    session = Session([tool(add)])
-    return lambda: session.call("add", ARGUMENTS)
-
-
-def _floor() -> Callable[[], Awaitable[Any]]:
-    model = tool(add).arguments.model
-    validate = TypeAdapter(model).validator.validate_json
+def _floor(made: Tool) -> Call:
+    validate = TypeAdapter(made.arguments.model).validator.validate_json
 
     async def call() -> str:
         return await add(**validate(ARGUMENTS).__dict__)
@@ -78,7 +93,7 @@ def _floor() -> Callable[[], Awaitable[Any]]:
     return call
 
 
-async def _pydantic_ai() -> Callable[[], Awaitable[Any]]:
+async def _pydantic_ai() -> Call:
     from pydantic_ai import FunctionToolset, RunContext
     from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.models.test import TestModel
@@ -91,14 +106,14 @@ async def _pydantic_ai() -> Callable[[], Awaitable[Any]]:
     return lambda: manager.handle_call(part)
 
 
-async def _fastmcp() -> Callable[[], Awaitable[Any]]:
+async def _fastmcp() -> Call:
     from fastmcp.tools import FunctionTool
 
     made = FunctionTool.from_function(add)
     return lambda: made.run({"x": 20, "y": 22})
 
 
-async def _mcp() -> Callable[[], Awaitable[Any]]:
+async def _mcp() -> Call:
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("bench")
@@ -128,3 +143,7 @@ def _imports(run: Run) -> None:
         },
         note="whole processes; what a program pays that uses it",
     )
+    heavy = "mcp starlette redis tree_sitter rich regex pypdf"
+    count = f"import sys, holdfast; print(sum(name in sys.modules for name in '{heavy}'.split()))"
+    said = subprocess.run([sys.executable, "-c", count], check=True, capture_output=True, text=True).stdout
+    bound(run, GROUP, "heavy modules that `import holdfast` loads", int(said), 0, "modules", note=heavy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -22,19 +23,24 @@ QUERIES = {
 
 
 def measure(run: Run) -> None:
-    tree = data.tree(8_000 if run.quick else 80_000)
+    files = 8_000 if run.quick else 80_000
+    tree = data.tree(files)
     with session_on(tree) as call:
-        _grep(run, tree, call)
-        _glob(run, tree, call)
+        _grep(run, tree, call, files)
+        _glob(run, tree, call, files)
     _window(run)
 
 
-def _grep(run: Run, tree: Path, call: Calls) -> None:
+def _grep(run: Run, tree: Path, call: Calls, files: int) -> None:
     for name, pattern in QUERIES.items():
+        lines = _bare_rg(tree, pattern)
+        told = call("Grep", pattern=pattern, output_mode="content").text.rpartition("\n")[2]
+        if not re.search(rf"\b{lines:,}\b|\b{lines}\b", told):
+            raise RuntimeError(f"rg finds {lines} lines, Grep says: {told}")
         compare(
             run,
             GROUP,
-            f"Grep of {name} in {len(list(tree.glob('*')))} areas",
+            f"Grep of {name} in {files:,} files",
             {
                 "holdfast": lambda pattern=pattern: call("Grep", pattern=pattern, output_mode="content"),
                 "bare rg into a pipe": lambda pattern=pattern: _bare_rg(tree, pattern),
@@ -47,15 +53,18 @@ def _grep(run: Run, tree: Path, call: Calls) -> None:
     bound(run, GROUP, "memory of Grep with a match on nearly every line, over one with few", many - few, 64, "MB")
 
 
-def _bare_rg(tree: Path, pattern: str) -> None:
+def _bare_rg(tree: Path, pattern: str) -> int:
+    """Reads all of what rg says; gives the number of lines."""
     command = [find_rg(), "--no-config", "--hidden", "--null", "-n", "-H", "--no-heading", "-e", pattern, "--", "."]
     with subprocess.Popen(command, cwd=tree, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        while process.stdout.read(1 << 18):
-            pass
+        lines = 0
+        while piece := process.stdout.read(1 << 18):
+            lines += piece.count(b"\n")
+    return lines
 
 
-def _glob(run: Run, tree: Path, call: Calls) -> None:
+def _glob(run: Run, tree: Path, call: Calls, files: int) -> None:
     def newest(paths: list[Path]) -> list[Path]:
         return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
 
@@ -64,7 +73,14 @@ def _glob(run: Run, tree: Path, call: Calls) -> None:
         "pathlib": lambda: newest(list(tree.rglob("*.h"))),
         "glob": lambda: newest([Path(name) for name in glob.glob(f"{tree}/**/*.h", recursive=True)]),
     }
-    compare(run, GROUP, "Glob **/*.h by mtime", sides, at_most={"pathlib": 1 / 3, "glob": 1 / 3}, rounds=5)
+    compare(
+        run,
+        GROUP,
+        f"Glob `**/*.h` by mtime in {files:,} files",
+        sides,
+        at_most={"pathlib": 1 / 3, "glob": 1 / 3},
+        rounds=5,
+    )
 
 
 def _window(run: Run) -> None:

@@ -1,0 +1,76 @@
+"""The main ratios as pictures: plain SVG, readable on light and on dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from benchmarks.harness import Row
+
+WIDTH, LABELS, BAR, STEP = 720, 270, 18, 28
+STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #24292f }
+  .title { font-size: 15px; font-weight: 600 }
+  .quiet { fill: #6e7781 }
+  .ours { fill: #1a7f64 }
+  .theirs { fill: #8c959f }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 }
+    .quiet { fill: #9198a1 }
+    .ours { fill: #3fb98f }
+    .theirs { fill: #6e7681 }
+  }
+"""
+# A chart is rows of one name: each bar is the other side's time, with ours as 1.
+CHARTS = {
+    "calls": (
+        "One tool call in process",
+        "a trivial async tool",
+        "rules and cache check included",
+    ),
+    "latency": ("One call to a server over stdio", "latency of reading 200 lines", "median of single calls"),
+    "edits": ("Editing one line of a 1 MB file", "edit one line of a 1 MB file", "ours is atomic and synced"),
+    "grep": ("Grep in a source tree", "Grep of a common literal", "stable order and true total included"),
+}
+
+
+def of(rows: Sequence[Row]) -> dict[str, str]:
+    """The charts that these rows have something for, by file name."""
+    made: dict[str, str] = {}
+    for name, (title, start, subtitle) in CHARTS.items():
+        mine = [row for row in rows if row.name.startswith(start) and ", against " in row.name]
+        if any(row.value for row in mine):
+            made[name] = chart(title, subtitle, [(row.name.partition(", against ")[2], row.value) for row in mine])
+    return made
+
+
+def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]]) -> str:
+    """Bars of time, ours first and 1 long; None is a side that was not run."""
+    bars = [("holdfast", 1.0), *((label, 1 / ratio if ratio else None) for label, ratio in ratios)]
+    longest = max(length for _, length in bars if length is not None)
+    height = 62 + STEP * len(bars)
+    words = ", ".join(f"{label} {_told(length)}" for label, length in bars)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(f"{title}: {words}")}">',
+        f"<style>{STYLE}</style>",
+        f'<text class="title" x="8" y="22">{escape(title)}</text>',
+        f'<text class="quiet" x="8" y="41">time, holdfast = 1; shorter is better; {escape(subtitle)}</text>',
+    ]
+    for number, (label, length) in enumerate(bars):
+        lines += _bar(56 + STEP * number, label, length, longest)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _bar(top: int, label: str, length: float | None, longest: float) -> list[str]:
+    width = 0.0 if length is None else max(1.0, (WIDTH - LABELS - 70) * length / longest)
+    kind = "ours" if label == "holdfast" else "theirs"
+    return [
+        f'<text x="{LABELS - 10}" y="{top + 14}" text-anchor="end">{escape(label)}</text>',
+        f'<rect class="{kind}" x="{LABELS}" y="{top}" width="{width:.1f}" height="{BAR}" rx="2"/>',
+        f'<text class="quiet" x="{LABELS + width + 8:.1f}" y="{top + 14}">{_told(length)}</text>',
+    ]
+
+
+def _told(length: float | None) -> str:
+    return "not run" if length is None else f"{length:.2g}×" if length < 10 else f"{length:.0f}×"

@@ -7,7 +7,9 @@ import random
 import string
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ SEEDS = {
 
 def run(torment: Torment) -> None:
     for name, parse in (("json", _arguments), ("lisp", scan), ("shell", recognise)):
-        _fuzz(torment, name, parse)
+        fuzz(torment, name, parse)
     _protocol(torment)
 
 
@@ -47,7 +49,7 @@ def _arguments(text: str) -> object:
         return refused
 
 
-def _fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
+def fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
     """Mutated samples: an answer or a ToolError, never another exception."""
     dice, failed = torment.dice(name), 0
     times = torment.times(100_000, 3_000)
@@ -113,16 +115,23 @@ class _Server:
 
     def send(self, line: bytes) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(line + b"\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it ended; that shows when it is asked
+            self._process.stdin.write(line + b"\n")
+            self._process.stdin.flush()
 
     def answers(self, number: str) -> bool:
         self.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode())
         assert self._process.stdout is not None
-        return any(json.loads(line).get("id") == number for line in self._process.stdout)
+        late = threading.Timer(60, self._process.kill)
+        late.start()
+        try:
+            return any(json.loads(line).get("id") == number for line in self._process.stdout)
+        finally:
+            late.cancel()
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(20)

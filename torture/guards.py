@@ -8,7 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,26 +46,27 @@ GUARDS: tuple[Guard, ...] = tuple(Guard(*row) for row in (*FILE_GUARDS, *CALL_GU
 
 
 def run(torment: Torment) -> None:
-    chosen = GUARDS if not torment.quick else GUARDS[:: len(GUARDS) // 10]
+    chosen = GUARDS if not torment.quick else GUARDS[:: len(GUARDS) // 8]
     copies = _Copies(torment, at_once=min(2, os.cpu_count() or 1))
     with ThreadPoolExecutor(copies.count) as pool:
-        told = dict(pool.map(partial(_tried, copies), dict.fromkeys(guard.tests for guard in chosen)))
-        green = {tests for tests, word in told.items() if word == "green"}
-        found = list(pool.map(partial(_taken_away, copies), [guard for guard in chosen if guard.tests in green]))
-    sick = {tests: word for tests, word in told.items() if word not in ("green", "skipped")}
-    unnoticed = [(guard, word) for guard, word in found if word not in ("red", "hangs")]
-    for guard, word in unnoticed:
-        torment.say(f"    {guard.name}: {word}")
-    for tests, word in sick.items():
-        torment.say(f"    {tests}: {word} with every guard in place")
-    skipped = sum(told[guard.tests] == "skipped" for guard in chosen)
-    hung = [guard.name for guard, word in found if word == "hangs"]
-    notes = [f"{len(hung)} of them by a test that never ended ({', '.join(hung)})"] if hung else []
-    notes += [f"{skipped} left out: their tests are skipped on this machine"] if skipped else []
-    promise = "with a guard taken away, its tests go red"
-    failed = len(unnoticed) + sum(guard.tests in sick for guard in chosen)
-    tried = len(chosen) - skipped
-    torment.tell(Outcome("guards taken away, one at a time", promise, tried, failed, "; ".join(notes)))
+        sick = [word for word in pool.map(copies.try_whole, _whole_runs(chosen)) if word not in ("green", "skipped")]
+        found = {} if sick else dict(pool.map(partial(_taken_away, copies, torment), chosen))
+    name, promise = "guards taken away, one at a time", "with a guard taken away, its tests go red"
+    if sick:
+        torment.tell(Outcome(name, promise, len(chosen), len(chosen), f"red with every guard in place: {sick[0]}"))
+        return
+    words = list(found.values())
+    failed = len(words) - sum(words.count(word) for word in ("red", "hangs", "skipped"))
+    notes = [f"{words.count('hangs')} of them by a test that never ended"] if "hangs" in words else []
+    notes += [f"{words.count('skipped')} more not tried: their tests are skipped here"] if "skipped" in words else []
+    torment.tell(Outcome(name, promise, len(words) - words.count("skipped"), failed, "; ".join(notes)))
+
+
+def _whole_runs(chosen: Sequence[Guard]) -> list[str]:
+    """The tests must be green with every guard in place, or going red says nothing."""
+    if len(chosen) < 20:
+        return list(dict.fromkeys(guard.tests for guard in chosen))
+    return [" ".join(sorted({word for guard in chosen for word in guard.tests.split() if word.endswith(".py")}))]
 
 
 class _Copies:
@@ -76,35 +80,33 @@ class _Copies:
             shutil.copytree(ROOT, place, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
             self._free.put(place)
 
-    def take(self) -> Path:
-        return self._free.get()
+    @contextmanager
+    def one(self) -> Generator[Path]:
+        place = self._free.get()
+        try:
+            yield place
+        finally:
+            self._free.put(place)
 
-    def give_back(self, place: Path) -> None:
-        self._free.put(place)
-
-
-def _tried(copies: _Copies, tests: str) -> tuple[str, str]:
-    """The tests must be green with the guard, or going red without it says nothing."""
-    copy = copies.take()
-    try:
-        return tests, _ended(copy, tests)
-    finally:
-        copies.give_back(copy)
+    def try_whole(self, tests: str) -> str:
+        with self.one() as copy:
+            word, said = _ended(copy, tests, patience=10 * PATIENCE)
+            return word if word in ("green", "skipped") else f"{word}: {said}"
 
 
-def _taken_away(copies: _Copies, guard: Guard) -> tuple[Guard, str]:
-    copy = copies.take()
-    source = copy / "src" / "holdfast"
-    try:
+def _taken_away(copies: _Copies, torment: Torment, guard: Guard) -> tuple[str, str]:
+    with copies.one() as copy:
+        source = copy / "src" / "holdfast"
         if (count := guard.fits(source)) != 1:
-            return guard, f"the guard's text is {count} times in {guard.file}: mend the list"
-        whole = (source / guard.file).read_text(encoding="utf-8")
-        _put(source / guard.file, whole.replace(guard.guard, guard.without))
-        word = _ended(copy, guard.tests)
-        _put(source / guard.file, whole)
-        return guard, "its tests stay green" if word == "green" else word
-    finally:
-        copies.give_back(copy)
+            word = f"its text is {count} times in {guard.file}: mend the list"
+        else:
+            whole = (source / guard.file).read_text(encoding="utf-8")
+            _put(source / guard.file, whole.replace(guard.guard, guard.without))
+            word, _ = _ended(copy, guard.tests)
+            _put(source / guard.file, whole)
+    if word not in ("red", "skipped"):
+        torment.say(f"    without `{guard.name}`: {word}")
+    return guard.name, word
 
 
 def _put(file: Path, text: str) -> None:
@@ -114,19 +116,30 @@ def _put(file: Path, text: str) -> None:
         compiled.unlink()
 
 
-def _ended(copy: Path, tests: str) -> str:
-    """How a run of the tests ended, in a word; a broken import or a selection of nothing is not red."""
+def _ended(copy: Path, tests: str, patience: float = PATIENCE) -> tuple[str, str]:
+    """How a run of the tests ended: in a word, and the last line they said. A broken import or a selection of nothing
+    is not red."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(tests)]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen(command, cwd=copy, env=environment, text=True, start_new_session=True, **pipes)
-    try:
-        said, _ = process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "hangs"
-    last = said.strip().splitlines()[-1:]
-    if process.returncode == 0:
-        return "green" if "passed" in last[0] else "skipped"
-    return "red" if process.returncode == 1 else f"pytest ended with {process.returncode}: {last}"
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            command,
+            cwd=copy,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return "hangs", ""
+        said.seek(0)
+        lines = [line for line in said.read().splitlines() if line.strip()]
+    if code == 0:
+        return ("green" if "passed" in lines[-1] else "skipped"), lines[-1]
+    faults = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return ("red" if code == 1 else f"pytest ended with {code}"), (faults or lines)[-1]

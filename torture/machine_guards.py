@@ -116,8 +116,8 @@ COMMAND_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "one that forks faster than it can be listed",
         "host/broker.py",
-        "(set(descendants(spare)) - seen) or newest(seen, spare)",
-        "(set(descendants(spare)) - seen)",
+        "[pid for pid in descendants(spare) if pid not in seen] or newest(seen, spare)",
+        "[pid for pid in descendants(spare) if pid not in seen]",
         f"{PROCESS} -k 'never_the_same or made_this_moment'",
     ),
     (

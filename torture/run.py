@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+
+from torture.trial import Torment
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "benchmarks" / "RELIABILITY.md"
@@ -16,7 +20,8 @@ GROUPS = ["files", "shells", "garbage", "guards", "soak"]
 INTRO = """# Reliability
 
 Written by `scripts/torture`; nobody edits it by hand. Each row says what was promised, how often it was tried and how
-often it failed. The seed repeats a run.
+often it failed. The seed repeats a run; where processes race, it repeats what was tried, not who was first. With
+`--scale` the counts of a full run are multiplied: the table says what was really tried.
 """
 NOT_PROMISED = """## What is not promised
 
@@ -35,19 +40,23 @@ NOT_PROMISED = """## What is not promised
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="each trial briefly, about two minutes")
+    parser.add_argument(
+        "--scale", type=_share, default=1.0, help="the counts of a full run, times this (0.1: a tenth)"
+    )
     parser.add_argument("--seed", type=int, default=20_260, help="repeats a run (default: %(default)s)")
     parser.add_argument("--only", action="append", choices=GROUPS, help="one group; may be given again")
     parser.add_argument("--no-write", action="store_true", help="print, but leave RELIABILITY.md as it is")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT / "tests")]
-    from torture.trial import Torment
-
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="holdfast-torture-") as scratch:
-        torment = Torment(Path(scratch), options.seed, options.quick, say=lambda text: print(text, flush=True))
+        os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = f"{scratch}/user"  # not the user's own
+        torment = Torment(Path(scratch), options.seed, options.quick, options.scale, say=partial(print, flush=True))
         for name in options.only or GROUPS:
             print(f"{name}:", flush=True)
+            began = time.monotonic()
             importlib.import_module(f"torture.{name}").run(torment)
+            print(f"  {name} took {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
     minutes = (time.monotonic() - start) / 60
     broken = [outcome for outcome in torment.outcomes if outcome.failed]
     print(f"{len(torment.outcomes)} trials in {minutes:.1f} minutes, {len(broken)} broken")
@@ -57,13 +66,21 @@ def main() -> None:
     sys.exit(1 if broken else 0)
 
 
-def page(torment: object, minutes: float) -> str:
-    from torture.trial import Torment
+def _share(text: str) -> float:
+    scale = float(text)
+    if not 0 < scale <= 100:
+        raise argparse.ArgumentTypeError("a number over 0, up to 100")
+    return scale
 
-    assert isinstance(torment, Torment)
-    how = "scripts/torture --quick" if torment.quick else "scripts/torture"
-    where = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    lines = [INTRO, f"`{how} --seed {torment.seed}`, {minutes:.0f} minutes, {where}.", ""]
+
+def page(torment: Torment, minutes: float) -> str:
+    how = "scripts/torture" + (" --quick" if torment.quick else "")
+    how += f" --scale {torment.scale:g}" if torment.scale != 1 and not torment.quick else ""
+    kernel = platform.release().split("-")[0]
+    where = f"{platform.system()} {kernel}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    broken = sum(one.failed > 0 for one in torment.outcomes)
+    count = f"{len(torment.outcomes)} trials, {broken or 'none'} broken"
+    lines = [INTRO, f"**{count}.** `{how} --seed {torment.seed}`, {minutes:.0f} minutes, {where}.", ""]
     lines += ["| trial | promise | tried | failed | | |", "|---|---|---|---|---|---|"]
     for one in torment.outcomes:
         counts = f"{one.tried:,} | {one.failed:,}" if not one.why else "– | –"

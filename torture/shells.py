@@ -18,7 +18,7 @@ def run(torment: Torment) -> None:
 
 
 def nasty_commands(torment: Torment) -> None:
-    times = torment.times(1_000, 60)
+    times = torment.times(1_000, 40)
     root = torment.room("nasty")
 
     async def play() -> list[str]:

@@ -16,7 +16,7 @@ from torture.trial import Outcome, Torment
 
 
 def run(torment: Torment) -> None:
-    seconds = torment.times(20 * 60, 15)
+    seconds = max(15, torment.times(20 * 60, 15))
     root = torment.room("soak")
     for number in range(200):
         (root / f"f{number}.txt").write_text("".join(f"line {n} of {number}\n" for n in range(300)), encoding="utf-8")
@@ -30,7 +30,11 @@ def run(torment: Torment) -> None:
         f"descriptors {descriptors[0]} to {descriptors[1]}"
     )
     promise = "memory and descriptors don't grow; every answer is as expected"
-    torment.tell(Outcome(f"soak of {seconds // 60 or 1} minutes", promise, calls, wrong + grown, note))
+    torment.tell(Outcome(f"soak of {_spoken(seconds)}", promise, calls, wrong + grown, note))
+
+
+def _spoken(seconds: int) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds} seconds"
 
 
 async def _work(root: Path, seconds: float, dice: random.Random) -> tuple[list[tuple[int, int]], int, int]:

@@ -32,12 +32,13 @@ class Torment:
 
     scratch: Path
     seed: int
-    quick: bool
+    quick: bool = False
+    scale: float = 1.0  # of the counts of a full run
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
     say: Callable[[str], None] = print
 
     def times(self, full: int, quick: int) -> int:
-        return quick if self.quick else full
+        return quick if self.quick else max(1, round(full * self.scale))
 
     def dice(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}:{name}")

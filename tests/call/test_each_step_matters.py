@@ -22,8 +22,11 @@ NO_RM = Permissions("allow", [PermissionRule("Bash", "rm *", "deny"), Permission
 
 
 def bash(permissions: Permissions, line: str) -> Callable[[], Action]:
-    fresh = Permissions(permissions.default_action, permissions.rules, permissions.inside_only)
-    return lambda: fresh.judge(tool="Bash", effect="run", spellings=(line,)).action
+    def judged() -> Action:
+        fresh = Permissions(permissions.default_action, permissions.rules, permissions.inside_only)
+        return fresh.judge(tool="Bash", effect="run", spellings=(line,)).action
+
+    return judged
 
 
 def write(permissions: Permissions, *spellings: str) -> Callable[[], Action]:

@@ -27,6 +27,18 @@ def write(permissions: Permissions, *spellings: str) -> Action:
 # --- order ---
 
 
+def test_a_decision_that_was_made_before_is_made_again_for_exactly_the_same_question() -> None:
+    rules = Permissions("ask", [PermissionRule("Write", "*.md", "allow"), PermissionRule("Bash", "ls *", "allow")])
+    for _ in range(2):
+        assert rules.judge(tool="Write", effect="write", spellings=("a.md",)).action == "allow"
+        assert rules.judge(tool="Write", effect="write", spellings=("a.md", "b.py")).action == "ask"
+        assert rules.judge(tool="Edit", effect="write", spellings=("a.md",)).action == "ask"
+        assert rules.judge(tool="Bash", effect="run", spellings=("ls a",)).action == "allow"
+    for number in range(5000):
+        assert rules.judge(tool="Write", effect="write", spellings=(f"{number}.md",)).action == "allow"
+    assert len(rules._decided) <= 1000  # pyright: ignore[reportPrivateUsage] - what must stay small
+
+
 def test_a_deny_wins_wherever_it_stands() -> None:
     permissions = Permissions("allow", [ALLOW_LS, PermissionRule("bash", "ls -R *", "deny")])
     assert bash(permissions, "ls").action == "allow"

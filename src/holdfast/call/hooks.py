@@ -92,7 +92,7 @@ class Gate:
         """Returns if the call may run, raises PolicyDenied if not."""
         for hook in self.hooks:
             word: Any = hook(call, tool, arguments)
-            if inspect.isawaitable(word):
+            if word is not None and inspect.isawaitable(word):
                 word = await word
             if isinstance(word, Deny):
                 raise PolicyDenied(word.reason)

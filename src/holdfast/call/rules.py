@@ -32,6 +32,10 @@ from holdfast.tool.definition import Tool
 
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "rules_hook", "spelled"]
 
+# Agents ask the same again and again. What was decided is remembered for subjects up to this many characters.
+_WORTH_KNOWING = 1000
+_KNOWN_AT_MOST = 1000
+
 
 @dataclass(frozen=True)
 class Permissions:
@@ -50,6 +54,9 @@ class Permissions:
     _ready: dict[tuple[str, str], _Ready] = field(
         default_factory=dict[tuple[str, str], "_Ready"], init=False, repr=False, compare=False
     )
+    _decided: dict[tuple[str, str, tuple[str, ...]], Decision] = field(
+        default_factory=dict[tuple[str, str, tuple[str, ...]], Decision], init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -66,6 +73,18 @@ class Permissions:
 
     def judge(self, *, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
         """`spellings` are the ways to write the subject: a path requested and real, or one shell line."""
+        asked = (tool, effect, tuple(spellings))
+        known = self._decided.get(asked)
+        if known is not None:
+            return known
+        decision = self._judge(tool, effect, spellings)
+        if sum(map(len, spellings)) <= _WORTH_KNOWING:
+            if len(self._decided) >= _KNOWN_AT_MOST:
+                self._decided.clear()
+            self._decided[asked] = decision
+        return decision
+
+    def _judge(self, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
         mine = self._judge_alone(tool, effect, spellings)
         if not self.narrowed_by:
             return mine

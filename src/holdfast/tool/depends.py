@@ -17,6 +17,7 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass, field
+from types import AsyncGeneratorType, GeneratorType
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import anyio
@@ -47,6 +48,9 @@ class DependencyKey(Generic[T_co]):
 
     def __post_init__(self) -> None:
         hints_of(self.create)  # read here, where names of the function around it can still be seen
+
+    def __hash__(self) -> int:
+        return hash(self.id)  # looked up several times a call; equal keys have equal ids
 
 
 @dataclass(frozen=True)
@@ -137,16 +141,21 @@ def graph_faults(roots: Mapping[str, DependencyKey[Any]]) -> list[str]:
 class _Turn:
     """Somebody makes a value; others who want it wait. Lighter than a lock, and it can't wait for itself."""
 
-    __slots__ = ("over", "owner")
+    __slots__ = ("_over", "owner")
 
     def __init__(self) -> None:
         self.owner = asyncio.current_task()
-        self.over = asyncio.Event()
+        self._over: asyncio.Event | None = None  # made when somebody waits, which is seldom
 
     async def wait_for(self, key: DependencyKey[Any]) -> None:
         if self.owner is asyncio.current_task():
             raise RuntimeError(f"dependency `{key.id}` needs itself, through an override")
-        await self.over.wait()
+        self._over = self._over or asyncio.Event()
+        await self._over.wait()
+
+    def end(self) -> None:
+        if self._over is not None:
+            self._over.set()
 
 
 class Lifetime:
@@ -174,7 +183,7 @@ class Lifetime:
             value = self._values[key] = await make()
         finally:
             del self._making[key]
-            turn.over.set()
+            turn.end()
         return value
 
     async def enter(self, manager: Any) -> Any:
@@ -233,7 +242,7 @@ class Resolver:
         }
         made = factory(**filled)
         manager = _manager(factory, made)
-        if manager is None and inspect.isawaitable(made):
+        if manager is None and hasattr(cast("type[Any]", type(made)), "__await__"):
             made = await made
             manager = _manager(factory, made)
         return made if manager is None else await lifetime.enter(manager)
@@ -257,12 +266,12 @@ def _given(made: Any) -> Any:
 def _manager(factory: Callable[..., Any], made: Any) -> Any:
     """What has to be entered and left, if what was made is such a thing. A value that a plain function returns is
     left as it is: a lock is not taken because someone depends on it."""
-    if inspect.isasyncgen(made):
+    if isinstance(made, AsyncGeneratorType):
         return asynccontextmanager(_given)(made)
-    if inspect.isgenerator(made):
+    if isinstance(made, GeneratorType):
         return contextmanager(_given)(made)
     if isinstance(made, (AsyncContextDecorator, ContextDecorator)):
         return made
-    if inspect.isclass(factory) and (hasattr(made, "__aenter__") or hasattr(made, "__enter__")):
+    if isinstance(factory, type) and (hasattr(made, "__aenter__") or hasattr(made, "__enter__")):
         return made
     return None

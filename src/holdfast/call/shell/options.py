@@ -281,5 +281,6 @@ def _leaving(kind: Operands, reading: _Reading) -> str | None:
         return None
     first_is_text = kind in ("text paths", "sed", "jq") and not reading.text_given
     paths = reading.operands[1:] if first_is_text else reading.operands
-    leaving = next((word for word in paths if word in reading.loose and reading.outside(word)), None)
+    loose = frozenset(reading.loose)  # a line may have thousands of words
+    leaving = next((word for word in paths if word in loose and reading.outside(word)), None)
     return f"`{leaving}`, which leaves the workspace" if leaving is not None else None

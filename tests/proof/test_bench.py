@@ -1,0 +1,102 @@
+"""The machinery of scripts/bench: rows, the page and the charts say what was measured, also when it is bad news."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from benchmarks import charts, report
+from benchmarks.harness import Row, Run, bound, interleaved, tell, without_paths
+from benchmarks.run import measure
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(quick=True)
+
+
+def test_a_ratio_is_the_median_of_the_rounds_with_the_middle_half_as_its_spread(run: Run) -> None:
+    tell(run, "g", "work", {"ours": [2.0, 2.0, 30.0], "theirs": [1.0, 2.0, 10.0]}, {"theirs": 1.5})
+    (row,) = run.rows
+    assert (row.name, row.figure, row.measured, row.spread) == (
+        "work, against theirs",
+        "≤ 1.5×",
+        "2.00×",
+        "1.50–2.50",
+    )
+    assert row.verdict == "**missed**"
+
+
+def test_sides_take_turns_and_change_who_is_first() -> None:
+    order: list[str] = []
+    interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=2, warm=0)
+    assert order == ["a", "b", "b", "a"]
+
+
+def test_a_bound_is_met_or_missed_in_its_own_direction(run: Run) -> None:
+    bound(run, "g", "memory", 65, 64, "MB")
+    bound(run, "g", "speed", 65, 64, "MB/s", at_least=True)
+    assert [row.verdict for row in run.rows] == ["**missed**", "met"]
+
+
+def test_the_page_counts_and_shows_what_was_met_missed_and_not_run(run: Run) -> None:
+    bound(run, "Speed", "memory", 1, 2, "MB")
+    bound(run, "Speed", "more memory", 3, 2, "MB")
+    run.not_run("Peers", "against node", "–", "ENOENT: no such file /home/somebody/bin/node")
+    text = report.page(run, minutes=1.0, load=0.0)
+    assert "1 figures met, 1 missed, 1 not run" in text
+    assert "| more memory | ≤ 2 MB | 3 MB |  | **missed** |" in text
+    assert "| against node | – | not run |  | not run | ENOENT: no such file …/node |" in text
+
+
+def test_a_group_that_breaks_is_a_row_and_not_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_: Run) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/opt/tools/bin/rg")
+
+    monkeypatch.setattr("benchmarks.groups.rules.measure", breaks)
+    measure(run, "rules")
+    (row,) = run.rows
+    assert row.verdict == "not run"
+    assert "FileNotFoundError" in row.note
+    assert "/opt/" not in row.note
+
+
+def test_a_chart_is_a_picture_with_a_bar_for_each_side_and_says_what_was_not_run() -> None:
+    rows = [
+        Row("g", "a trivial async tool, against one & two", "", "0.50×", value=0.5),
+        Row("g", "a trivial async tool, against absent", "", "not run"),
+        Row("g", "something else, against one", "", "2×", value=2.0),
+    ]
+    made = charts.of(rows)
+    assert list(made) == ["calls"]
+    picture = ElementTree.fromstring(made["calls"])
+    space = "{http://www.w3.org/2000/svg}"
+    widths = [float(bar.attrib["width"]) for bar in picture.iter(f"{space}rect")]
+    assert widths[1] == pytest.approx(2 * widths[0], rel=0.01)
+    assert widths[2] == 0
+    texts = [text.text for text in picture.iter(f"{space}text")]
+    assert "one & two" in texts
+    assert "not run" in texts
+    assert "prefers-color-scheme: dark" in made["calls"]
+
+
+def test_without_paths_leaves_words_and_web_addresses() -> None:
+    assert without_paths("can't open /a/b/c.txt\nor   rows/sec 3/4") == "can't open …/c.txt or rows/sec 3/4"
+
+
+@pytest.mark.parametrize("name", ["RESULTS.md", "RELIABILITY.md"])
+def test_the_pages_say_nothing_of_the_machine_they_were_made_on(name: str) -> None:
+    text = (ROOT / "benchmarks" / name).read_text(encoding="utf-8")
+    assert re.findall(r"(?<![\w.…])/(?:home|root|tmp|work|Users|opt|usr|var)/\S*", text) == []
+
+
+def test_what_the_readme_shows_is_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\((benchmarks/[^)#]+)\)|src=\"(benchmarks/[^\"]+)\"", text)
+    files = {one or other for one, other in linked}
+    assert {"benchmarks/RESULTS.md", "benchmarks/RELIABILITY.md"} <= files
+    assert [file for file in files if not (ROOT / file).is_file()] == []

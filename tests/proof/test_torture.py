@@ -1,0 +1,78 @@
+"""The machinery of scripts/torture: the list of guards is true, a trial counts, the page says what happened."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from torture import garbage, guards
+from torture.guards import GUARDS, Guard
+from torture.run import page
+from torture.trial import Outcome, Torment
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCE = ROOT / "src" / "holdfast"
+
+
+def said_nowhere(_: str) -> None:
+    return None
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_a_guard_stands_once_where_the_list_says_and_leaves_a_program_when_it_goes(guard: Guard) -> None:
+    assert guard.fits(SOURCE) == 1, f"{guard.file} has changed: mend this guard in torture/"
+    without = (SOURCE / guard.file).read_text(encoding="utf-8").replace(guard.guard, guard.without)
+    ast.parse(without)
+    files = [word for word in guard.tests.split() if word.endswith(".py")]
+    assert files
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def test_no_two_guards_have_one_name() -> None:
+    assert len({guard.name for guard in GUARDS}) == len(GUARDS)
+
+
+def test_a_guard_that_is_missed_makes_tests_red_and_one_that_is_not_leaves_them_green(tmp_path: Path) -> None:
+    torment = Torment(tmp_path, seed=1, say=said_nowhere)
+    copies = guards._Copies(torment, at_once=1)  # pyright: ignore[reportPrivateUsage] - the machinery itself
+    needed = next(guard for guard in GUARDS if guard.name == "NUL in a path")
+    needless = Guard("a comment", needed.file, needed.guard, f"{needed.guard}  # the same", needed.tests)
+    for guard, expected in ((needed, "red"), (needless, "green")):
+        assert guards._taken_away(copies, torment, guard) == (guard.name, expected)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_trial_counts_what_was_tried_and_what_failed(tmp_path: Path) -> None:
+    torment = Torment(tmp_path, seed=1, scale=0.0005, say=said_nowhere)
+
+    def breaks(text: str) -> object:
+        raise ValueError(text)
+
+    garbage.fuzz(torment, "lisp", len)
+    garbage.fuzz(torment, "lisp", breaks)
+    good, bad = torment.outcomes
+    assert (good.tried, good.failed, good.verdict) == (50, 0, "held")
+    assert (bad.tried, bad.failed, bad.verdict) == (50, 50, "**broken**")
+
+
+def test_a_seed_repeats_a_run(tmp_path: Path) -> None:
+    texts = [garbage.mutated(Torment(tmp_path, seed=seed).dice("x"), "(a b c)") for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_the_page_tells_what_held_what_broke_and_what_was_not_run(tmp_path: Path) -> None:
+    torment = Torment(tmp_path, seed=7, scale=0.25, say=said_nowhere)
+    torment.tell(Outcome("one", "holds", 10, 0))
+    torment.tell(Outcome("two", "breaks", 10, 3, "a note"))
+    torment.tell(Outcome("three", "is not there", why="no bash on this machine"))
+    text = page(torment, 3.0)
+    assert "| one | holds | 10 | 0 | held |  |" in text
+    assert "| two | breaks | 10 | 3 | **broken** | a note |" in text
+    assert "| three | is not there | – | – | not run | no bash on this machine |" in text
+    assert "3 trials, 1 broken" in text
+    assert "`scripts/torture --scale 0.25 --seed 7`" in text
+    assert "What is not promised" in text
+
+
+def test_an_outcome_of_nothing_tried_has_not_held() -> None:
+    assert Outcome("x", "y").verdict == "**broken**"

@@ -49,6 +49,13 @@ class Run:
         self.rows.append(row)
         print(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip(), flush=True)
 
+    def step(self, group: str, what: str, work: Callable[[], Any]) -> None:
+        """A part of a group. What breaks it is a row: what can't run must not pass for what did."""
+        try:
+            work()
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the rest is measured
+            self.not_run(group, what, "–", f"{type(fault).__name__}: {fault}")
+
     def not_run(self, group: str, name: str, figure: str, why: str) -> None:
         self.add(Row(group, name, figure, "not run", note=without_paths(why)))
 

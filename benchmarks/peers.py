@@ -27,7 +27,7 @@ def python_with_peers() -> tuple[str, str]:
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return str(python), ""
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
+    pip = [str(python), "-m", "pip", "install", "-qqq", "--disable-pip-version-check", "--retries", "1"]
     if subprocess.run([*pip, "-e", f"{ROOT}[all]", "hypothesis"], check=False).returncode != 0:
         return sys.executable, "the peers' packages could not be installed (no network?)"
     if subprocess.run([*pip, *PYTHON_PEERS], check=False).returncode != 0:

@@ -50,12 +50,8 @@ def _cache_of_its_own() -> Generator[None]:
 
 
 def measure(run: Run, name: str) -> None:
-    """One group. What breaks it is a row: a benchmark that can't run must not pass for one that did."""
     group = importlib.import_module(f"benchmarks.groups.{name}")
-    try:
-        group.measure(run)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the other groups are measured
-        run.not_run(group.GROUP, "the rest of this group", "–", f"{type(fault).__name__}: {fault}")
+    run.step(group.GROUP, "the rest of this group", lambda: group.measure(run))
 
 
 if __name__ == "__main__":

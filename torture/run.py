@@ -40,9 +40,7 @@ NOT_PROMISED = """## What is not promised
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="each trial briefly, about two minutes")
-    parser.add_argument(
-        "--scale", type=_share, default=1.0, help="the counts of a full run, times this (0.1: a tenth)"
-    )
+    parser.add_argument("--scale", type=_share, default=1.0, help="the counts of a full run, times this")
     parser.add_argument("--seed", type=int, default=20_260, help="repeats a run (default: %(default)s)")
     parser.add_argument("--only", action="append", choices=GROUPS, help="one group; may be given again")
     parser.add_argument("--no-write", action="store_true", help="print, but leave RELIABILITY.md as it is")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def measure(run: Run) -> None:
         _small(run, portal, cache)
         _storing(run, portal, cache, Path(place))
         _window(run, portal, cache)
-        _grep(run, portal, cache)
+        run.step(GROUP, "grep, against bare rg", lambda: _grep(run, portal, cache))
         _redis(run, portal, cache, Path(place))
         store.close()
     _memory(run)
@@ -209,10 +210,14 @@ def _memory(run: Run) -> None:
         (f"storing and a window of {big.stat().st_size // 1_000_000:,} MB", "window", big),
         ("storing and grep of 100 MB, a match on nearly every line", "grep", data.text(100_000_000)),
     ):
-        place = tempfile.mkdtemp(dir=data.DATA.parent)
-        try:
-            argv = [sys.executable, "-c", PEAK, place, work, str(path)]
-            peak = float(subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
-        finally:
-            shutil.rmtree(place)
-        bound(run, GROUP, f"memory of the whole process: {name}", peak, 64, "MB")
+        what = f"memory of the whole process: {name}"
+        run.step(GROUP, what, partial(_peak_of, run, what, work, path))
+
+
+def _peak_of(run: Run, what: str, work: str, path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=data.DATA.parent) as place:
+        argv = [sys.executable, "-c", PEAK, place, work, str(path)]
+        done = subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    bound(run, GROUP, what, float(done.stdout), 64, "MB")

@@ -26,8 +26,8 @@ def measure(run: Run) -> None:
     files = 8_000 if run.quick else 80_000
     tree = data.tree(files)
     with session_on(tree) as call:
-        _grep(run, tree, call, files)
-        _glob(run, tree, call, files)
+        run.step(GROUP, "Grep, against bare rg into a pipe", lambda: _grep(run, tree, call, files))
+        run.step(GROUP, "Glob, against pathlib and glob", lambda: _glob(run, tree, call, files))
     _window(run)
 
 

@@ -72,6 +72,13 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def processor_seconds(work: Callable[[], Any]) -> float:
+    """For work of this process alone: what others do on the machine doesn't count."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int, warm: int = 1) -> dict[str, list[float]]:
     """Times of each side, taken in turns, so that noise falls on all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in sides}

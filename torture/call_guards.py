@@ -506,7 +506,7 @@ CACHE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
         "host/line_search.py",
         "self._stopped = True\n            if self._process is not None and self._process.poll() is None:\n",
         "self._stopped = True\n            if False:\n",
-        "tests/call/cache/test_windows_and_grep.py -k giving_up",
+        "tests/host/test_line_search.py",
     ),
 )
 

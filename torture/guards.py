@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -134,9 +134,11 @@ def _ended(copy: Path, tests: str, patience: float = PATIENCE) -> tuple[str, str
         try:
             code = process.wait(patience)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             return "hangs", ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a test without its guard may leave something
+            process.wait()
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
     if code == 0:

@@ -322,9 +322,11 @@ def test_the_environment_is_an_allow_list(tmp_path: Path, monkeypatch: pytest.Mo
 def test_no_terminal_and_no_input(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as shells:
-            ended, text = await said(shells, "tty; cat; (: </dev/tty) 2>&1 | head -c 5; echo $TERM $PAGER $NO_COLOR")
+            ended, text = await said(
+                shells, "tty; echo [$(cat)]; (: </dev/tty) 2>&1 | head -c 5; echo $TERM $PAGER $NO_COLOR"
+            )
             assert ended.exit_code == 0
-            assert text.startswith("not a tty\n")
+            assert text.startswith("not a tty\n[]\n")
             assert text.endswith("dumb cat 1\n")
 
     run(main)

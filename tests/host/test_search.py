@@ -221,8 +221,8 @@ def test_a_pattern_of_names_does_not_bring_back_what_is_ignored(tmp_path: Path) 
 def test_environment_and_config_of_the_user_do_not_change_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(tmp_path, {"rc": "--ignore-case\n", "ws/a": "HELLO\n"})
-    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rc"))
+    make(tmp_path, {"ws/rc": "--ignore-case\n", "ws/a": "HELLO\n"})  # where rg may read it
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "ws" / "rc"))
     assert ScopedFs(Scope.workspace(tmp_path / "ws")).grep("hello").total_files == 0
 
 

@@ -178,10 +178,13 @@ async def test_a_dollar_matches_before_a_crlf(numbered: tuple[OutputCache, str])
 
 
 @pytest.mark.anyio
-async def test_dashes_and_options_are_patterns(numbered: tuple[OutputCache, str]) -> None:
-    cache, ref = numbered
-    for pattern in ("--version", "-e", "--", "--pre=id"):
-        assert (await cache.grep(ref, pattern)).matches == 0
+@pytest.mark.parametrize("regex", [False, True])
+async def test_dashes_and_options_are_patterns(stores: Stores, regex: bool) -> None:
+    patterns = ("--version", "-e", "--", "--pre=id", "-n", "--files", "-")
+    cache, ref = await stored(stores.make(), "".join(f"<{pattern}>\n" for pattern in patterns))
+    for pattern in patterns:
+        hits = [hit.text for hit in (await cache.grep(ref, pattern, regex=regex)).hits]
+        assert hits == [f"<{text}>" for text in patterns if pattern in text]
 
 
 @pytest.mark.anyio

@@ -73,6 +73,13 @@ async def wonder(person: Annotated[Person, Depends(PERSON)]) -> str:
 
 
 @tool
+async def sign(what: str, person: Annotated[Person, Depends(PERSON)]) -> str:
+    """Asks the same question whatever is to be signed."""
+    answer = await person.fill_in("Sign it?", {"type": "object", "properties": {"yes": {"type": "boolean"}}})
+    return f"signed {what}: {answer}"
+
+
+@tool
 def gallery() -> list[Any]:
     """Shows one of each part."""
     return [TextPart("t"), ImagePart(b"\x89PNG", "image/png"), DocumentPart(b"d", "text/plain", "d.txt")]
@@ -84,7 +91,7 @@ def long_text() -> str:
     return "\n".join(f"line {number}" for number in range(1, 20_001))
 
 
-MINE = (add, count_up, speak, launch, wonder, gallery, long_text)
+MINE = (add, count_up, speak, launch, wonder, sign, gallery, long_text)
 
 
 @pytest.fixture
@@ -233,6 +240,18 @@ async def test_any_answer_but_yes_is_no(opening: Opening, generation: str, decis
     assert answer.is_error and text_of(answer).startswith("Permission denied")
 
 
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_form_that_was_not_accepted_is_no_whatever_stands_in_it(
+    opening: Opening, generation: str, action: Any
+) -> None:
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action=action, content={"decision": "Allow once"})
+
+    async with client_of(asking(opening), generation, elicitation_callback=elicit) as client:
+        answer = await client.call_tool("launch", {"line": "ls -l"})
+    assert answer.is_error and text_of(answer).startswith("Permission denied")
+
+
 async def test_a_client_that_cant_show_a_form_is_told_how_to_allow_it(opening: Opening, generation: str) -> None:
     async with client_of(asking(opening), generation) as client:
         answer = await client.call_tool("launch", {"line": "ls -l"})
@@ -261,6 +280,18 @@ async def test_an_answer_is_good_for_the_call_it_was_asked_for_and_only_once(ope
         other = await launched("ls /etc", **(await asked()))
     assert text_of(good) == "launched ls -l"
     assert used.result_type == other.result_type == "input_required"
+
+
+async def test_an_answer_to_the_same_question_of_another_call_counts_for_nothing(opening: Opening) -> None:
+    async with client_of(opening, "2026-07-28", elicitation_callback=answering("", [])) as client:
+
+        async def signed(what: str, **answer: Any) -> Any:
+            return await client.session.call_tool("sign", {"what": what}, allow_input_required=True, **answer)
+
+        question = await signed("a letter")
+        yes = dict.fromkeys(question.input_requests, ElicitResult(action="accept", content={"yes": True}))
+        other = await signed("a cheque", input_responses=yes, request_state=question.request_state)
+    assert other.result_type == "input_required"
 
 
 async def test_a_tool_may_ask_the_person_itself_as_often_as_it_likes(opening: Opening, generation: str) -> None:

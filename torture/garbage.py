@@ -8,13 +8,23 @@ import string
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast import ToolError, tool
+from holdfast import PermissionRule, ToolError, tool
+from holdfast.builtin.config import parse_config
+from holdfast.builtin.images import picture
+from holdfast.call.globs import BadPattern
+from holdfast.call.shell.denied import sightings, walked
 from holdfast.call.shell.recogniser import recognise
+from holdfast.host.globs import compile_glob
+from holdfast.host.paths import WorkPath
+from holdfast.host.terminal import plain
+from holdfast.lisp.patterns import BadPattern as BadLispPattern
+from holdfast.lisp.patterns import Budget, Pattern
 from holdfast.lisp.scanner import scan
 from torture.trial import Outcome, Torment
 
@@ -27,11 +37,25 @@ SEEDS = {
         "))) (",
     ],
     "shell": ["ls -la && cat 'a b' | wc -l", 'git log "--format=%H" ; echo x', "rm $(x) > y", "a\\\nb"],
+    "denied names": ["sudo -u x sh -c 'rm -rf \"$y\"'", "find . -exec rm {} +", "cat <<E\n$(rm x)\nE", "$'\\x72m' y"],
+    "path": ["src/../a b.txt", "./x//y", "/etc/passwd", "~/.ssh", "a" * 300],
+    "glob": ["**/*.{py,[a-z]?}", "a/{b,c{d,e}}/[!x]*", "[[]", "\\*"],
+    "rule": ["git * --[ab]*", "src/**/[!.]*", "{a,b}.md", "ls *"],
+    "Lisp regex": ["(?i)^def(un|macro)\\s+(\\w+)$", "[^a-z\\d]{2,3}?(?<=x)\\1", "(?:a|b)*+", "\\Qx"],
+    "terminal output": ["\x1b[31mred\x1b[0m\r\n", "\x1b]0;title\x07text", "50%\r100%\n", "\x9b5n\u202e"],
+    "configuration": [
+        '[permissions]\ndefault_action = "ask"\n[[permissions.rule]]\ntool = "Bash"\naction = "deny"\n'
+    ],
+    "image header": [
+        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1",
+        "\xff\xd8\xff\xc0\0\x11\x08\0\1",
+        "GIF89a\1\0\1\0",
+    ],
 }
 
 
 def run(torment: Torment) -> None:
-    for name, parse in (("json", _arguments), ("lisp", scan), ("shell", recognise)):
+    for name, parse in PARSERS.items():
         fuzz(torment, name, parse)
     _protocol(torment)
 
@@ -42,21 +66,32 @@ def sample(x: int, y: list[dict[str, Any]] | None = None) -> str:
     return f"{x}{y}"
 
 
-def _arguments(text: str) -> object:
-    try:
-        return sample.arguments.parse(text)
-    except ToolError as refused:
-        return refused
+PARSERS: dict[str, Callable[[str], object]] = {
+    "json": sample.arguments.parse,
+    "lisp": lambda text: list(scan(text)),
+    "shell": recognise,
+    "denied names": lambda text: list(sightings(walked(text))),
+    "path": WorkPath.parse,
+    "glob": compile_glob,
+    "rule": lambda text: PermissionRule("Bash", text, "allow"),
+    "Lisp regex": lambda text: Pattern(text, Budget(5, time.monotonic)),
+    "terminal output": plain,
+    "configuration": parse_config,
+    "image header": lambda text: picture(text.encode("latin-1", "replace")),
+}
+REFUSALS = (ToolError, BadPattern, BadLispPattern)
 
 
 def fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
     """Mutated samples: an answer or a ToolError, never another exception."""
     dice, failed = torment.dice(name), 0
-    times = torment.times(100_000, 3_000)
+    times = torment.times(100_000, 2_000)
     for _ in range(times):
         text = mutated(dice, dice.choice(SEEDS[name]))
         try:
             parse(text)
+        except REFUSALS:
+            continue
         except Exception as fault:  # noqa: BLE001 - any exception is what this looks for
             failed += 1
             torment.say(f"    {name}: {fault!r} on {text!r}")

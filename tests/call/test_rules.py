@@ -305,6 +305,10 @@ def test_what_can_not_be_proved_is_never_allowed(line: str, default: Action) -> 
         "\\rm x",
         "$'rm' x",
         "$'\\x72m' x",
+        "$'\\u72m' x",
+        "$'\\162\\x6d' x",
+        "$'r\\U0000006d' x",
+        "rm $'\\D\\UFFFFFFFF'",
         "r\\m x",
         "ls > out; rm x",
         "if true; then rm x; fi",
@@ -458,6 +462,22 @@ def test_time_grows_with_length_and_no_faster(piece: str) -> None:
     for _ in range(5):
         bash(permissions, line)
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "others"),
+    [
+        ("[--z]", "-5z", "{"),
+        ("[a-]", "a-", "b"),
+        ("[!a-c]", "d-", "abc"),
+        ("[]x-]", "]x-", "y"),
+        ("[&~|^]", "&~|^", "\\"),
+    ],
+)
+def test_a_character_class_has_its_members_and_ranges(pattern: str, fits: str, others: str) -> None:
+    glob = word_glob(pattern)
+    assert all(glob.matches(char) for char in fits)
+    assert not any(glob.matches(char) for char in others)
 
 
 def test_a_pattern_full_of_stars_takes_no_time() -> None:

@@ -254,7 +254,7 @@ def test_cancelling_the_caller_ends_the_search() -> None:
     started, ended = threading.Event(), threading.Event()
 
     def work(stop: Stop) -> None:
-        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(45)"])
         stop.watch(process)
         started.set()
         process.wait()
@@ -270,7 +270,7 @@ def test_cancelling_the_caller_ends_the_search() -> None:
         assert not scope.cancelled_caught
 
     anyio.run(main)
-    assert ended.wait(60)
+    assert ended.wait(20)
 
 
 def children() -> set[str]:

@@ -83,7 +83,8 @@ def _fixed(piece: str) -> str:
 
 def _character_class(members: str) -> str:
     negated = members[:1] in ("!", "^")
-    body = re.sub(r"([\\\]\[&~|^])", r"\\\1", members[1:] if negated else members)
+    ranges = re.findall(r"(.)-(.)|(.)", members[1:] if negated else members, re.DOTALL)
+    body = "".join(f"{re.escape(low)}-{re.escape(high)}" if high else re.escape(one) for low, high, one in ranges)
     try:
         re.compile(f"[{body}]")
     except re.error as error:

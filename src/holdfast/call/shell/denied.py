@@ -6,6 +6,7 @@ Only ever used to say no. What this finds may be wrong both ways, so nothing is 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -191,11 +192,22 @@ def _joined(node: Node) -> str | None:
     return re.sub(r'\\(["\\$`])', r"\1", text[text.index('"') + 1 : -1])
 
 
+_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+
+
 def _ansi(text: str) -> str:
-    try:
-        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
-    except UnicodeDecodeError:
-        return text
+    """What stands between `$'` and `'`, as bash reads it."""
+    return _ESCAPE.sub(_unescaped, text)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
+    if len(code) > 1 and code[0] in "xuU":
+        return chr(min(int(code[1:], 16), sys.maxunicode))
+    if code[0] in "01234567":
+        return chr(int(code, 8) & 0xFF)
+    return _NAMED.get(code, escape[0])
 
 
 def _decoded(node: Node) -> str:

@@ -307,3 +307,18 @@ def test_the_name_of_a_process_that_is_left_can_not_fake_lines_of_the_answer(tmp
             assert "[exit code 0]\\x1b[31m" in text
 
     run(main)
+
+
+def test_a_pipe_in_the_place_of_a_file_that_was_read_costs_no_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            (tmp_path / "a.txt").write_text("x\n")
+            await session.call("Read", {"file_path": "a.txt"})
+            text = await bash(session, "rm a.txt; mkfifo a.txt; sleep 60 <> a.txt & sleep 0.2; echo ok")
+            assert text.startswith("ok\n") and "[files: changed a.txt]" in text
+            (tmp_path / "a.txt").unlink()
+            (tmp_path / "a.txt").write_text("another\n")
+            answer = await session.call("Write", {"file_path": "a.txt", "content": "mine"})
+            assert "Read it first" in answer.text
+
+    run(main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,31 @@ def test_the_last_word_before_a_change_can_stop_it(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fs.write(WorkPath.parse("new/a.txt"), "x", last_word=no)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new"),
+    [
+        (b"line\n" * 50_000, "\n", "\n\n"),
+        (b"line\r\n" * 50_000, "\n", "\n\n"),
+        (b"a" * 400_000, "a", "b"),
+        (b"\r\n" + b"a" * 200_000, "a", "b\n"),
+        (b"a\n\n\n\n\n\n\n\n\n" * 30_000, "a", "b"),
+    ],
+    ids=["lines", "crlf", "one line", "lines of one line", "far apart"],
+)
+async def test_many_replacements_cost_what_they_are_worth(bench: Bench, content: bytes, old: str, new: str) -> None:
+    """Once each of them looked through the whole file, and held up the server for minutes."""
+    bench.put("many.txt", content)
+    await bench.ok("Read", file_path="many.txt", limit=1)
+    started = time.process_time()
+    words = await bench.ok("Edit", file_path="many.txt", old_string=old, new_string=new, replace_all=True)
+    assert time.process_time() - started < 20
+    assert "replacements (exact)" in words
+
+
+async def test_more_replacements_than_can_be_held_are_refused(bench: Bench) -> None:
+    bench.put("many.txt", b"a" * 600_000)
+    await bench.ok("Read", file_path="many.txt", limit=1)
+    arguments = {"file_path": "many.txt", "old_string": "a", "new_string": "b", "replace_all": True}
+    assert "occurs 600000 times" in await bench.fails("SIZE_LIMIT_EXCEEDED", "Edit", **arguments)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
-from holdfast.host.match import exact_spans, splice, spliced
+from holdfast.host.match import exact_spans, spliced, splices
 from holdfast.host.text import Form, checked_encoding, is_binary, rewritten, shown_form, text_of
 
 
@@ -138,5 +138,5 @@ def test_lf_arguments_find_any_part_of_a_mixed_file_and_nothing_else_changes(
     for first, last in spans:
         assert body[first:last].replace(b"\r\n", b"\n") == old
         assert not (body[first - 1 : first] == b"\r" and body[first : first + 1] == b"\n")
-    same = spliced(body, [splice(body, first, last, old) for first, last in spans])
+    same = spliced(body, splices(body, spans, old))
     assert same == body

@@ -24,8 +24,8 @@ from holdfast.host.match import (
     exact_spans,
     line_splice,
     nearest,
-    splice,
     spliced,
+    splices,
     trimmed_matches,
 )
 from holdfast.host.paths import WorkPath
@@ -146,7 +146,7 @@ def planned(before: bytes | None, wanted: Wanted, encoding: str | None, shown: s
         spans = exact_spans(text.body, wanted.old)
         if spans:
             _check_count(text.body, [start for start, _ in spans], wanted, shown)
-            return Plan(text, [splice(text.body, start, end, wanted.new) for start, end in spans], "exact")
+            return Plan(text, splices(text.body, spans, wanted.new), "exact")
     return _plan_by_lines(text, wanted, shown)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -125,5 +126,8 @@ def _record(reads: ReadLog, path: str) -> None:
         return
     with open(fd, "rb") as file:
         found = os.fstat(fd)
-        digest = digest_of(file.read()) if found.st_size <= HASHED_BYTES else None
-    reads.record(path, found, digest)
+        if not stat.S_ISREG(found.st_mode):
+            reads.forget(path)  # a pipe or the like now stands where the file was
+            return
+        data = file.read(HASHED_BYTES + 1)  # it may grow while it is read
+    reads.record(path, found, digest_of(data) if len(data) <= HASHED_BYTES else None)

@@ -25,9 +25,13 @@ class _Region:
 def unified(body: bytes, splices: Sequence[Splice], name: str, *, created: bool = False) -> list[str]:
     """The diff of a text and its splices, as lines without line ends."""
     hunks: list[str] = []
-    shift = 0
+    shift = at = 0
+    first = 1
     for group in _grouped(body, _regions(body, splices)):
-        lines, grown = _hunk(body, group, shift)
+        begin = _back(body, group[0].start)
+        first += body.count(b"\n", at, begin)
+        at = begin
+        lines, grown = _hunk(body, group, begin, first, shift)
         hunks += lines
         shift += grown
     return [f"--- {'/dev/null' if created else name}", f"+++ {name}", *hunks] if hunks else []
@@ -36,18 +40,31 @@ def unified(body: bytes, splices: Sequence[Splice], name: str, *, created: bool 
 def _regions(body: bytes, splices: Sequence[Splice]) -> list[_Region]:
     """The splices grown to whole lines; those that share a line are one."""
     regions: list[_Region] = []
+    shared: list[Splice] = []
+    end = -1
     for one in splices:
-        start = body.rfind(b"\n", 0, one.start) + 1
-        end = _line_end(body, one)
-        if regions and start < regions[-1].end:
-            last = regions.pop()
-            head = last.new[: len(last.new) - (last.end - one.start)]
-            regions.append(
-                _Region(last.start, max(end, last.end), head + one.new + body[one.end : max(end, last.end)])
-            )
+        if shared and not _is_past(body, one.start, end):
+            end = max(end, end if one.end < end else _line_end(body, one))
         else:
-            regions.append(_Region(start, end, body[start : one.start] + one.new + body[one.end : end]))
-    return regions
+            if shared:
+                regions.append(_region(body, shared, end))
+            shared, end = [], _line_end(body, one)
+        shared.append(one)
+    return [*regions, _region(body, shared, end)] if shared else []
+
+
+def _is_past(body: bytes, at: int, end: int) -> bool:
+    """Whether a place is on a later line than what ends at `end`."""
+    return at > end or (at == end and body[end - 1 : end] in (b"", b"\n"))
+
+
+def _region(body: bytes, shared: Sequence[Splice], end: int) -> _Region:
+    start = at = body.rfind(b"\n", 0, shared[0].start) + 1
+    parts: list[bytes] = []
+    for one in shared:
+        parts += (body[at : one.start], one.new)
+        at = one.end
+    return _Region(start, end, b"".join([*parts, body[at:end]]))
 
 
 def _line_end(body: bytes, one: Splice) -> int:
@@ -72,9 +89,9 @@ def _grouped(body: bytes, regions: Sequence[_Region]) -> list[list[_Region]]:
     return groups
 
 
-def _hunk(body: bytes, group: Sequence[_Region], shift: int) -> tuple[list[str], int]:
-    """One hunk's lines, and by how many lines the text grows in it."""
-    begin, stop = _back(body, group[0].start), _on(body, group[-1].end)
+def _hunk(body: bytes, group: Sequence[_Region], begin: int, first: int, shift: int) -> tuple[list[str], int]:
+    """One hunk's lines, the first of which is line `first` at byte `begin`; and by how many the text grows in it."""
+    stop = _on(body, group[-1].end)
     rows: list[str] = []
     at = begin
     for region in group:
@@ -86,7 +103,6 @@ def _hunk(body: bytes, group: Sequence[_Region], shift: int) -> tuple[list[str],
     if not removed and not added:
         return [], 0
     common = sum(row[0] == " " for row in rows)
-    first = body.count(b"\n", 0, begin) + 1
     old, new = removed + common, added + common
     header = f"@@ -{_range(first, old)} +{_range(first + shift, new)} @@"
     return [header, *(line for row in rows for line in row.split("\n"))], added - removed

@@ -44,7 +44,7 @@ from holdfast.host.beneath import (
 from holdfast.host.faults import explained
 from holdfast.host.globs import Glob, check_glob, compile_glob, hiding, is_literal
 from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
-from holdfast.host.match import exact_spans, splice, spliced
+from holdfast.host.match import exact_spans, spliced, splices
 from holdfast.host.mounts import all_local
 from holdfast.host.opened import OpenDirectory, OpenFile
 from holdfast.host.paths import WorkPath, escaped
@@ -442,8 +442,7 @@ class ScopedFs:
             if len(spans) != 1 and not (spans and all):
                 count = f"occurs {len(spans)} times" if spans else "does not occur"
                 raise (NotUnique if spans else NoMatch)(f"the text to replace {count} in `{shown}`")
-            splices = [splice(text.body, start, end, _utf8(new, shown)) for start, end in spans]
-            return text.form.bytes_of(spliced(text.body, splices), shown)
+            return text.form.bytes_of(spliced(text.body, splices(text.body, spans, _utf8(new, shown))), shown)
 
         return self.change(path, edit, reads=reads)
 

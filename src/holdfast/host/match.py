@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast.errors import SizeLimitExceeded
 from holdfast.host.text import line_ends, usual_end, with_ends
 
 SIMILAR = 0.8
+MOST_SPANS = 500_000  # replacements in one edit: each is held, with its place in the diff
 _PAIRS = 200  # pairs of first and last line that are looked at
 _CLOSELY = 60  # pairs of lines in two blocks that are compared character by character
 _WIDTH = 200  # characters of a line that are compared
@@ -43,18 +45,24 @@ def spliced(body: bytes, splices: Sequence[Splice]) -> bytes:
     return b"".join(parts)
 
 
-def splice(body: bytes, start: int, end: int, new: bytes) -> Splice:
-    """A splice whose new lines end as the old ones did, and past them as their neighbours do."""
-    if b"\r\n" not in body or b"\n" not in new:
-        return Splice(start, end, new)
-    return Splice(start, end, with_ends(new, line_ends(body[start:end]), _end_nearby(body, start, end)))
+def splices(body: bytes, spans: Sequence[Span], new: bytes) -> list[Splice]:
+    """Splices whose new lines end as the old ones did, and past them as their neighbours do."""
+    if b"\n" not in new or b"\r\n" not in body:
+        return [Splice(start, end, new) for start, end in spans]
+    ends = [found.start() for found in re.finditer(rb"\n", body)]
+    return [
+        Splice(start, end, with_ends(new, line_ends(body[start:end]), _end_nearby(body, ends, start, end)))
+        for start, end in spans
+    ]
 
 
-def _end_nearby(body: bytes, start: int, end: int) -> bytes:
-    after = body.find(b"\n", end)
-    nearest = after if after >= 0 else body.rfind(b"\n", 0, start)
-    if nearest < 0:
+def _end_nearby(body: bytes, ends: Sequence[int], start: int, end: int) -> bytes:
+    """`ends` are the places of all newlines: with many splices they are not looked for again and again."""
+    after = bisect.bisect_left(ends, end)
+    before = bisect.bisect_left(ends, start) - 1
+    if after == len(ends) and before < 0:
         return usual_end(body)
+    nearest = ends[after] if after < len(ends) else ends[before]
     return b"\r\n" if body[nearest - 1 : nearest] == b"\r" else b"\n"
 
 
@@ -78,6 +86,11 @@ def exact_spans(body: bytes, old: bytes) -> list[Span]:
 
 
 def _raw_spans(body: bytes, old: bytes) -> list[Span]:
+    count = body.count(old)
+    if count > MOST_SPANS:
+        raise SizeLimitExceeded(
+            f"the text to replace occurs {count} times; at most {MOST_SPANS} are replaced at once; use Bash"
+        )
     spans: list[Span] = []
     at = body.find(old)
     while at >= 0:
@@ -200,7 +213,7 @@ def line_splice(lines: Lines, match: LineMatch, old: bytes, new: bytes) -> Splic
     start, end = lines.span(match.first, match.last, with_end=whole)
     if whole and indented and not indented.endswith(b"\n") and lines.body[end - 1 : end] == b"\n":
         end -= 2 if lines.body[end - 2 : end] == b"\r\n" else 1
-    return splice(lines.body, start, end, indented)
+    return splices(lines.body, [(start, end)], indented)[0]
 
 
 def _reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:

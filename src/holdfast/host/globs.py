@@ -23,6 +23,8 @@ _MAGIC = re.compile(r"[*?\[\]{}\\]")
 _WORD = r"[A-Za-z0-9_.*+@=~ %-]"
 _SAME_IN_RIPGREP = re.compile(rf"(?:{_WORD}|\{{{_WORD}+(?:,{_WORD}+)*\}})+")
 
+_BY_ENDING = re.compile(r"\*\*/\*(\.[A-Za-z0-9_.-]+)")
+
 
 @dataclass(frozen=True, slots=True)
 class Glob:
@@ -35,6 +37,12 @@ class Glob:
 
     def matches(self, path: str) -> bool:
         return self.regex.fullmatch(path) is not None
+
+    @property
+    def ending(self) -> str | None:
+        """What every match ends with and nothing else does, for the commonest shape: `**/*.py`."""
+        found = _BY_ENDING.fullmatch(self.rest)
+        return found[1] if found else None
 
     @property
     def name_hint(self) -> str | None:

@@ -564,6 +564,7 @@ class _Newest:
         self.total = 0
         self._place = place
         self._fits = pattern.regex.fullmatch
+        self._ending = pattern.ending
         self._start = len(_target(place).rstrip("/")) + 1  # rg names every file from where it was sent
         self._limit = limit
         self._rest = b""
@@ -573,18 +574,23 @@ class _Newest:
         names, _, self._rest = (self._rest + piece).rpartition(b"\0")
         if not names:
             return
-        root, keep, fits, start = self._place.root, self._place.keep, self._fits, self._start
-        for name in os.fsdecode(names).split("\0"):
-            if fits(name, start) is None or (keep is not None and not keep(name[2:])):
-                continue
+        stat, root, kept = os.stat, self._place.root, self._kept
+        for name in self._fitting(os.fsdecode(names).split("\0")):
             try:
-                changed = os.stat(name, dir_fd=root, follow_symlinks=False).st_mtime_ns
+                kept.append((-stat(name, dir_fd=root, follow_symlinks=False).st_mtime_ns, name))
             except OSError:
                 continue  # gone since rg saw it
-            self._kept.append((-changed, name))
             self.total += 1
         if len(self._kept) > 2 * self._limit + 1000:
             self._cut()
+
+    def _fitting(self, names: list[str]) -> list[str]:
+        ending, fits, start, keep = self._ending, self._fits, self._start, self._place.keep
+        if ending is not None:
+            names = [name for name in names if name.endswith(ending)]
+        else:
+            names = [name for name in names if fits(name, start)]
+        return names if keep is None else [name for name in names if keep(name[2:])]
 
     def in_order(self) -> list[str]:
         self._cut()

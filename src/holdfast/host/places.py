@@ -45,11 +45,13 @@ def private_directory(path: Path) -> Path:
 
 
 def own_command() -> list[str]:
-    """How another program starts this one: by name where that is us, else by the interpreter that runs now, which
-    then imports nothing from the directory it is started in (-P)."""
+    """How another program starts this one: by name where that is us for everybody, and not only while an environment
+    is active; else by path; else by the interpreter that runs now, which then imports nothing from the directory
+    it is started in (-P)."""
     found = shutil.which("holdfast")
     own = os.path.join(os.path.dirname(sys.executable), "holdfast")
-    if found is not None and os.path.realpath(found) == os.path.realpath(own):
+    in_environment = sys.prefix != sys.base_prefix and found == own
+    if found is not None and os.path.realpath(found) == os.path.realpath(own) and not in_environment:
         return ["holdfast"]
     return [own] if os.access(own, os.X_OK) else [sys.executable, "-P", "-m", "holdfast"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import threading
 import time
 from pathlib import Path
@@ -133,3 +134,12 @@ async def test_more_replacements_than_can_be_held_are_refused(bench: Bench) -> N
     await bench.ok("Read", file_path="many.txt", limit=1)
     arguments = {"file_path": "many.txt", "old_string": "a", "new_string": "b", "replace_all": True}
     assert "occurs 600000 times" in await bench.fails("SIZE_LIMIT_EXCEEDED", "Edit", **arguments)
+
+
+async def test_a_missing_name_among_names_made_to_be_compared_for_long_is_told_at_once(bench: Bench) -> None:
+    letters = random.Random(1)
+    for number in range(3_000):
+        bench.put("".join(letters.choices("ab", k=190)) + str(number), b"")
+    started = time.process_time()
+    await bench.fails("NOT_FOUND", "Read", file_path="".join(letters.choices("ab", k=195)))
+    assert time.process_time() - started < 5

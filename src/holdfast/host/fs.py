@@ -6,12 +6,14 @@ import contextlib
 import difflib
 import errno
 import functools
+import heapq
 import itertools
 import os
 import posixpath
 import stat
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import (
@@ -59,6 +61,7 @@ MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what is read into memory at once, to be e
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LIST_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEAR_LISTED = 5_000  # names looked through for near ones when a path is missing
+_NEAR_SURELY, _NEAR_WIDTH, _NEAR_SECONDS = 100, 64, 0.05
 _SWAPPED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO})  # it is something else now
 _HASTY = 2  # attempts at a write without holding the lock throughout
 HERE = WorkPath(".")
@@ -632,7 +635,22 @@ def _near_names(dir_fd: int, wanted: str) -> list[str]:
             names = {entry.name.lower(): entry.name for entry in itertools.islice(entries, _NEAR_LISTED)}
     finally:
         os.close(fd)
-    return [names[low] for low in difflib.get_close_matches(wanted.lower(), names, n=3, cutoff=0.6)]
+    return [names[low] for low in _closest(wanted.lower(), names)]
+
+
+def _closest(wanted: str, names: Iterable[str]) -> list[str]:
+    """The three names most like the one wanted, as far as they can be found in no time: a directory may be full of
+    names made to be compared for long."""
+    matcher = difflib.SequenceMatcher(None, "", wanted[:_NEAR_WIDTH])
+    until = time.monotonic() + _NEAR_SECONDS
+    found: list[tuple[float, str]] = []
+    for count, name in enumerate(names):
+        if count > _NEAR_SURELY and time.monotonic() > until:
+            break
+        matcher.set_seq1(name[:_NEAR_WIDTH])
+        if matcher.real_quick_ratio() >= 0.6 and matcher.quick_ratio() >= 0.6 and matcher.ratio() >= 0.6:
+            found.append((matcher.ratio(), name))
+    return [name for _, name in heapq.nlargest(3, found)]
 
 
 def _with_rest(dir_fd: int, name: str, after: list[str]) -> str:

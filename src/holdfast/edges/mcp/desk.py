@@ -187,11 +187,11 @@ def caller_of(ctx: ServerRequestContext[Any]) -> str:
         return session_caller(request.headers[SESSION_HEADER])
     named = request.headers.get(NAMED_HEADER)
     if named:
-        return f"named {user} {named[:128]}"
+        return f"named {user!r} {named[:128]}"
     client = ctx.session.client_params
     name = f"{client.client_info.name} {client.client_info.version}" if client else ""
     address = request.client.host if request.client else ""
-    return f"client {user} {address} {name}"
+    return f"client {user!r} {address} {name}"
 
 
 def session_caller(id: str) -> str:

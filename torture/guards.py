@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -104,9 +105,18 @@ def _taken_away(copies: _Copies, torment: Torment, guard: Guard) -> tuple[str, s
             _put(source / guard.file, whole.replace(guard.guard, guard.without))
             word, _ = _ended(copy, guard.tests)
             _put(source / guard.file, whole)
+            _end_leftovers(copy)
     if word not in ("red", "skipped"):
         torment.say(f"    without `{guard.name}`: {word}")
     return guard.name, word
+
+
+def _end_leftovers(copy: Path) -> None:
+    """A guard that ends processes, taken away, leaves them: they run our files of this copy, and end here."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(copy) in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _put(file: Path, text: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from holdfast.host.text import Form
 
 CHUNK = 256 * 1024
+SLICE = 64 * 1024
 KEPT = 64 * 1024  # bytes kept of one line; of longer ones the length is told
 
 
@@ -44,11 +45,12 @@ def file_chunks(fd: int, end: int, start: int = 0) -> Iterator[bytes]:
 
 
 def data_chunks(data: bytes, start: int = 0) -> Iterator[bytes]:
-    if len(data) <= CHUNK and not start:
+    """Slices small enough that the allocator has them ready: larger ones are mapped anew each time."""
+    if len(data) <= SLICE and not start:
         yield from (data,) if data else ()
         return
-    for at in range(start, len(data), CHUNK):
-        yield data[at : at + CHUNK]
+    for at in range(start, len(data), SLICE):
+        yield data[at : at + SLICE]
 
 
 def as_utf8(chunks: Iterator[bytes], form: Form) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -83,13 +84,14 @@ REFUSALS = (ToolError, BadPattern, BadLispPattern)
 
 
 def fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
-    """Mutated samples: an answer or a ToolError, never another exception."""
+    """Mutated samples: an answer or a refusal, never another exception, nor a warning."""
     dice, failed = torment.dice(name), 0
     times = torment.times(100_000, 2_000)
     for _ in range(times):
         text = mutated(dice, dice.choice(SEEDS[name]))
         try:
-            parse(text)
+            with warnings.catch_warnings(action="error"):
+                parse(text)
         except REFUSALS:
             continue
         except Exception as fault:  # noqa: BLE001 - any exception is what this looks for

@@ -31,7 +31,9 @@ def main() -> None:
     with _cache_of_its_own():
         for name in options.only or GROUPS:
             print(f"{name}:", flush=True)
+            began = time.perf_counter()
             measure(run, name)
+            print(f"  {name} took {time.perf_counter() - began:.0f} s", flush=True)
     minutes = (time.perf_counter() - start) / 60
     print(f"{len(run.rows)} rows in {minutes:.1f} minutes")
     if options.no_write or options.only:

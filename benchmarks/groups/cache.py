@@ -95,7 +95,7 @@ def stored(portal: BlockingPortal, cache: OutputCache, path: Path) -> tuple[str,
 
 
 def _window(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
-    size = 100_000_000 if run.quick else 1_000_000_000
+    size = 30_000_000 if run.quick else 1_000_000_000
     path = data.text(size)
     ref, lines = stored(portal, cache, path)
     first = lines - 3_000
@@ -115,7 +115,8 @@ def _window(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
 
 
 def _grep(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
-    path = data.text(100_000_000)
+    size = 30_000_000 if run.quick else 100_000_000
+    path = data.text(size)
     ref, _ = stored(portal, cache, path)
     for name, pattern in PATTERNS.items():
 
@@ -125,7 +126,7 @@ def _grep(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
         compare(
             run,
             GROUP,
-            f"grep of {name} in 100 MB, with the true total",
+            f"grep of {name} in {size // 1_000_000} MB, with the true total",
             {"holdfast": lambda grep=grep: portal.call(grep), "bare rg": lambda pattern=pattern: _rg(pattern, path)},
             at_most={"bare rg": 1.5},
         )
@@ -204,11 +205,12 @@ def _memory(run: Run) -> None:
     if sys.platform != "linux":
         run.not_run(GROUP, "memory", "≤ 64 MB", "read from /proc, on Linux")
         return
-    big = data.text(100_000_000 if run.quick else 1_000_000_000)
+    big = data.text(30_000_000 if run.quick else 1_000_000_000)
+    many = data.text(30_000_000 if run.quick else 100_000_000)
     for name, work, path in (
         ("storing 10 MB", "store", data.text(10_000_000)),
         (f"storing and a window of {big.stat().st_size // 1_000_000:,} MB", "window", big),
-        ("storing and grep of 100 MB, a match on nearly every line", "grep", data.text(100_000_000)),
+        (f"storing and grep of {many.stat().st_size // 1_000_000} MB, a match on nearly every line", "grep", many),
     ):
         what = f"memory of the whole process: {name}"
         run.step(GROUP, what, partial(_peak_of, run, what, work, path))

@@ -84,7 +84,7 @@ def _glob(run: Run, tree: Path, call: Calls, files: int) -> None:
 
 
 def _window(run: Run) -> None:
-    size = 100_000_000 if run.quick else 1_000_000_000
+    size = 30_000_000 if run.quick else 1_000_000_000
     path = data.text(size)
     with session_on(path.parent) as call:
         lines = int(

@@ -41,7 +41,7 @@ def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "")
 
 
 def _flood(run: Run, place: Path) -> None:
-    megabytes = 100 if run.quick else 1000
+    megabytes = 30 if run.quick else 1000
     flood = f"head -c {megabytes}M /dev/zero | tr '\\0' 'x' | fold -w 99"
     with session_on(place, sandbox="off") as call:
         compare(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import regex
 from pydantic import Field
 
 from holdfast.builtin.endings import ending, put_together
@@ -17,6 +16,9 @@ from holdfast.host.terminal import plain
 from holdfast.messages import TextResult
 from holdfast.tool.definition import tool
 from holdfast.tool.depends import Depends
+
+if TYPE_CHECKING:
+    import regex
 
 _MATCH_SECONDS = 5.0
 
@@ -47,8 +49,12 @@ async def bash_output(
 
 
 def _pattern(text: str | None) -> regex.Pattern[str] | None:
+    if text is None:
+        return None
+    import regex  # noqa: PLC0415 - slow to load, and filters are rare
+
     try:
-        return None if text is None else regex.compile(text)
+        return regex.compile(text)
     except regex.error as fault:
         raise InvalidRegex(f"`filter` {text!r}: {fault}") from None
 

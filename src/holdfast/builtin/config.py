@@ -76,7 +76,8 @@ def refuse_unknown_tools(permissions: Permissions | None, known: Iterable[str]) 
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # Most sessions have no file: its models are built for the first.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class _Rule(_Table):

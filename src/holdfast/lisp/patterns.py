@@ -6,10 +6,9 @@ is out of the box: no named registers, no \\Q quoting, no properties) and writte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
-
-import regex
 
 SPACE = " \t\n\r\f"
 MAX_LENGTH = 4_096
@@ -45,6 +44,8 @@ class Pattern:
     def __init__(self, source: str, budget: Budget) -> None:
         self.source = source
         self._budget = budget
+        import regex  # noqa: PLC0415 - slow to load, and most servers never see a Lisp pattern
+
         try:
             self._compiled = regex.compile(translate(source), regex.VERSION0)
         except (regex.error, OverflowError) as error:
@@ -131,7 +132,7 @@ class _Parser:
 
     def _quantifier(self) -> tuple[int, int | None]:
         """The bounds of the quantifier here; where there is none, nothing is consumed."""
-        found = regex.compile(r"[*+?]|\{([0-9]+)(,?)([0-9]*)\}").match(self.source, self.at)
+        found = re.compile(r"[*+?]|\{([0-9]+)(,?)([0-9]*)\}").match(self.source, self.at)
         if not found or (found[1] and not found[2] and found[3]):
             return 0, 0
         self.at = found.end()
@@ -172,7 +173,7 @@ class _Parser:
         if char in CLASSES:
             return _Piece(CLASSES[char], 1)
         if char in "123456789":
-            digits = regex.compile("[0-9]+").match(self.source, self.at - 1)
+            digits = re.compile("[0-9]+").match(self.source, self.at - 1)
             number = int(digits[0][:9]) if digits else 0
             if digits and (number < 10 or number <= self.registers):
                 self.at = digits.end()
@@ -287,7 +288,7 @@ class _Parser:
                 return self.source[self.at : self.at + 1]
 
     def _digits(self, what: str) -> str:
-        found = regex.compile(what).match(self.source, self.at)
+        found = re.compile(what).match(self.source, self.at)
         self.at = found.end() if found else self.at
         return found[0] if found else ""
 

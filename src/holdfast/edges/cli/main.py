@@ -6,6 +6,8 @@ import importlib
 
 import click
 
+from holdfast.edges.cli.loading import loading
+
 # Each command is loaded when it is used: what `serve` does not need does not slow its start.
 _COMMANDS = {
     "call": "holdfast.edges.cli.call",
@@ -24,7 +26,10 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         home = _COMMANDS.get(cmd_name)
-        return getattr(importlib.import_module(home), cmd_name) if home else None
+        if home is None:
+            return None
+        with loading():
+            return getattr(importlib.import_module(home), cmd_name)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -10,6 +10,7 @@ import anyio
 import click
 
 from holdfast.edges.cli.clients import pasted
+from holdfast.edges.cli.loading import loading
 from holdfast.edges.cli.options import Opening, opening_options, told_as_usage
 from holdfast.edges.profiles import price
 from holdfast.host.net import Address, listen, parse_address
@@ -62,7 +63,8 @@ def _on_stdio(opened: Opening) -> None:
 
 def _need_sdk() -> None:
     try:
-        importlib.import_module("holdfast.edges.mcp.server")
+        with loading():
+            importlib.import_module("holdfast.edges.mcp.server")
     except ModuleNotFoundError as missing:
         raise click.ClickException(f"{missing}; install the server with: pip install 'holdfast[mcp]'") from None
 

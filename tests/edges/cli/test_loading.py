@@ -1,0 +1,34 @@
+"""What is loaded is set aside from the collector, and the collector runs again afterwards."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from holdfast.edges.cli.loading import loading
+
+
+@pytest.fixture(autouse=True)
+def thaw():
+    yield
+    gc.unfreeze()
+
+
+def test_the_collector_rests_while_something_is_loaded() -> None:
+    with loading():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_what_was_there_is_not_searched_again() -> None:
+    before = gc.get_freeze_count()
+    with loading():
+        kept = [[] for _ in range(1000)]
+    assert gc.get_freeze_count() >= before + len(kept)
+
+
+def test_the_collector_runs_again_after_a_failed_import() -> None:
+    with pytest.raises(ModuleNotFoundError), loading():
+        raise ModuleNotFoundError("mcp")
+    assert gc.isenabled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
 
 import pytest
 
@@ -10,7 +11,7 @@ from holdfast.edges.cli.loading import loading
 
 
 @pytest.fixture(autouse=True)
-def thaw():
+def thaw() -> Generator[None]:
     yield
     gc.unfreeze()
 
@@ -24,7 +25,7 @@ def test_the_collector_rests_while_something_is_loaded() -> None:
 def test_what_was_there_is_not_searched_again() -> None:
     before = gc.get_freeze_count()
     with loading():
-        kept = [[] for _ in range(1000)]
+        kept: list[list[int]] = [[] for _ in range(1000)]
     assert gc.get_freeze_count() >= before + len(kept)
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+PATIENCE = 60  # seconds for one answer: a server that says nothing must not hold up the rest
 
 
 class StdioClient:
@@ -24,6 +29,17 @@ class StdioClient:
             env={**os.environ, **(env or {})},
         )
         self._next = 0
+        self._unread, self._looked = bytearray(), 0
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+        try:
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+        self.ready_after = time.perf_counter() - self.started
+
+    def _greet(self) -> None:
         hello = {
             "protocolVersion": "2025-06-18",
             "capabilities": {},
@@ -32,7 +48,6 @@ class StdioClient:
         self.ask("initialize", hello)
         self.tell("notifications/initialized")
         self.tools = [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
-        self.ready_after = time.perf_counter() - self.started
 
     def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
         self._send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
@@ -47,21 +62,38 @@ class StdioClient:
                 return answer["result"]
 
     def post(self, method: str, params: dict[str, Any]) -> int:
-        self._next += 1
-        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
+        self._send(self._numbered(method, params))
         return self._next
 
+    def _numbered(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._next += 1
+        return {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
+
     def receive(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("the server ended")
+        while (end := self._unread.find(b"\n", self._looked)) < 0:
+            self._looked = len(self._unread)
+            if not self._poll.poll(PATIENCE * 1000):
+                self.process.kill()
+                raise TimeoutError(f"no answer within {PATIENCE} seconds")
+            piece = os.read(self._output, 1 << 18)
+            if not piece:
+                raise RuntimeError("the server ended")
+            self._unread += piece
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        self._looked = 0
         return json.loads(line)
 
-    def _send(self, message: dict[str, Any]) -> None:
+    @property
+    def _output(self) -> int:
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def _send(self, *messages: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: who waits for the answer is told
+            self.process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+            self.process.stdin.flush()
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -70,14 +102,19 @@ class StdioClient:
         return result
 
     def call_many(self, tool: str, arguments: dict[str, Any], count: int) -> int:
-        """Sends that many calls before reading an answer; returns how many answers were good."""
-        wanted = {self.post("tools/call", {"name": tool, "arguments": arguments}) for _ in range(count)}
+        """Sends that many calls without waiting for an answer; returns how many answers were good."""
+        call = {"name": tool, "arguments": arguments}
+        messages = [self._numbered("tools/call", call) for _ in range(count)]
+        sender = threading.Thread(target=self._send, args=messages, daemon=True)  # both pipes may be full at once
+        sender.start()
+        wanted = {message["id"] for message in messages}
         good = 0
         while wanted:
             answer = self.receive()
             if answer.get("id") in wanted:
                 wanted.remove(answer["id"])
                 good += "result" in answer and not answer["result"].get("isError")
+        sender.join()
         return good
 
     def memory_mb(self) -> float:
@@ -86,7 +123,8 @@ class StdioClient:
 
     def close(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with suppress(OSError):
+            self.process.stdin.close()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,30 @@ def processor_seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int, warm: int = 1) -> dict[str, list[float]]:
-    """Times of each side, taken in turns, so that noise falls on all of them alike."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    names = list(sides)
-    for _ in range(warm):
-        for name in names:
-            sides[name]()
-    for turn in range(rounds):
-        for name in names if turn % 2 == 0 else reversed(names):
-            times[name].append(seconds(sides[name]))
-    return times
+@dataclass(frozen=True)
+class Turns:
+    """What was measured of each side, and why the others were not."""
+
+    values: dict[str, list[float]]
+    faults: dict[str, str]
+
+
+def in_turns(sides: Mapping[str, Callable[[], float]], rounds: int, warm: int = 0) -> Turns:
+    """What each side measures, taken in turns, so that noise falls on all of them alike. The first side is ours and
+    must work; another that breaks is out from then on, and costs nobody else a row."""
+    turns = Turns({name: [] for name in sides}, {})
+    for number in range(-warm, rounds):
+        for name in list(turns.values) if number % 2 == 0 else list(turns.values)[::-1]:
+            try:
+                value = sides[name]()
+            except Exception as fault:
+                if name == next(iter(sides)):
+                    raise
+                turns.faults[name] = f"{type(fault).__name__}: {fault}"
+                del turns.values[name]
+            else:
+                turns.values[name] += [value] if number >= 0 else []
+    return turns
 
 
 def ratios(ours: Iterable[float], theirs: Iterable[float]) -> list[float]:
@@ -113,40 +127,40 @@ def compare(
     rounds: int | None = None,
     warm: int = 1,
     note: str = "",
-) -> dict[str, list[float]]:
-    """Measures the sides in turns; the first is ours."""
-    times = interleaved(sides, rounds or run.rounds, warm)
-    tell(run, group, name, times, at_most or {}, note=note)
-    return times
+) -> None:
+    """Times the sides in turns; the first is ours."""
+    turns = in_turns({side: partial(seconds, work) for side, work in sides.items()}, rounds or run.rounds, warm)
+    tell(run, group, name, turns, at_most or {}, note=note)
 
 
 def tell(
     run: Run,
     group: str,
     name: str,
-    times: Mapping[str, list[float]],
+    turns: Turns,
     limits: Mapping[str, float],
     *,
     note: str = "",
     notes: Mapping[str, str] | None = None,
 ) -> None:
     """A row for each side but the first: how many times longer the first (ours) took, and whether that is met."""
-    ours, *others = times
-    for other in others:
-        low, middle, high = quartiles(ratios(times[ours], times[other]))
+    ours, *others = turns.values
+    for other in [*others, *turns.faults]:
         limit = limits.get(other)
-        run.add(
-            Row(
-                group,
-                f"{name}, against {other}",
-                f"≤ {limit:.3g}×" if limit is not None else "–",
-                f"{middle:.2f}×",
-                f"{low:.2f}–{high:.2f}",
-                None if limit is None else middle <= limit,
-                (notes or {}).get(other, note),
-                middle,
-            )
-        )
+        row, figure = f"{name}, against {other}", "–" if limit is None else f"≤ {limit:.3g}×"
+        if other in turns.faults:
+            run.not_run(group, row, figure, turns.faults[other])
+            continue
+        each = ratios(turns.values[ours], turns.values[other])
+        low, middle, high = quartiles(each)
+        met = None if limit is None else middle <= limit
+        said = (notes or {}).get(other, note)
+        spread = f"{_short(low)}–{_short(high)}" if len(each) > 1 else ""
+        run.add(Row(group, row, figure, f"{_short(middle)}×", spread, met, said, middle))
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.1g}"
 
 
 def bound(

@@ -6,14 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from benchmarks.harness import CACHE, ROOT
 
 VENV = CACHE / "venv"
 NPM = CACHE / "npm"
 PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3"]
-NODE_PEERS = ["@modelcontextprotocol/server-filesystem", "@wonderwhy-er/desktop-commander"]
+FILESYSTEM, COMMANDER = "@modelcontextprotocol/server-filesystem", "@wonderwhy-er/desktop-commander"
+NODE_PEERS = [FILESYSTEM, COMMANDER]
 
 # The override names the newest version a registry had: without it one server could not be installed there.
 PACKAGE = '{"private": true, "overrides": {"typedarray.prototype.slice": "1.0.5"}}'
@@ -38,28 +38,30 @@ def python_with_peers() -> tuple[str, str]:
 
 def node_peers() -> str:
     """Installs the Node servers; returns which are missing and why, or nothing."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        return "no npm on this machine"
+    for package in NODE_PEERS:
+        if node_server(package)[1] and shutil.which("npm") and shutil.which("node"):
+            _install_node(package)
+    return "; ".join(filter(None, (node_server(package)[1] for package in NODE_PEERS)))
+
+
+def _install_node(package: str) -> None:
     NPM.mkdir(parents=True, exist_ok=True)
     if not (NPM / "package.json").is_file():
         (NPM / "package.json").write_text(PACKAGE, encoding="utf-8")
-    return "; ".join(filter(None, map(_install_node, NODE_PEERS)))
-
-
-def _install_node(package: str) -> str:
-    if node_server(package) is not None:
-        return ""
     options = "--silent --ignore-scripts --no-audit --no-fund --no-package-lock --fetch-retries=1".split()
     command = ["npm", "install", *options, package]
     environment = {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
-    done = subprocess.run(command, cwd=NPM, check=False, capture_output=True, text=True, env=environment)
-    return "" if done.returncode == 0 else f"npm could not install {package}"
+    subprocess.run(command, cwd=NPM, check=False, capture_output=True, env=environment, stdin=subprocess.DEVNULL)
 
 
-def node_server(package: str) -> list[str] | None:
-    """The command that starts an installed Node server, or None."""
-    place = NPM / "node_modules" / package
+def node_server(package: str) -> tuple[list[str], str]:
+    """The command that starts a Node server; and why it can't be started, or nothing."""
+    node = shutil.which("node")
+    if node is None:
+        return [], f"{package}: no node on this machine"
     for candidate in ("dist/index.js", "index.js", "build/index.js"):
-        if (place / candidate).is_file():
-            return [shutil.which("node") or "node", str(Path(place) / candidate)]
-    return None
+        if (file := NPM / "node_modules" / package / candidate).is_file():
+            return [node, str(file)], ""
+    if shutil.which("npm") is None:
+        return [], f"{package}: not installed, no npm on this machine"
+    return [], f"{package}: npm could not install it (no network?)"

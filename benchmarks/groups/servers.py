@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,36 +16,78 @@ from typing import Any
 
 from benchmarks import data, peers
 from benchmarks.client import StdioClient
-from benchmarks.harness import CACHE, ROOT, Row, Run, bound, compare, tell
+from benchmarks.harness import CACHE, ROOT, Run, bound, compare, in_turns, seconds, tell
 from benchmarks.inside import peak_mb
 
 GROUP = "Servers over stdio"
-NODE = "@modelcontextprotocol/server-filesystem"
-COMMANDER = "@wonderwhy-er/desktop-commander"
+MINIMAL, BARE, FASTMCP = "minimal, same SDK", "bare loop", "minimal fastmcp"
+NODE, COMMANDER = "server-filesystem (Node)", "Desktop Commander"
 
 
 @dataclass(frozen=True)
 class Server:
+    """How to start a server and have it read the small file. One that is not here says why when it is started."""
+
     name: str
     command: list[str]
     tool: str
-    arguments: Callable[[Path], dict[str, Any]]
+    arguments: dict[str, Any]
     env: dict[str, str] = field(default_factory=dict[str, str])
+    missing: str = ""
 
     def start(self, place: Path) -> StdioClient:
+        if self.missing:
+            raise RuntimeError(self.missing)
         return StdioClient(self.command, place, self.env)
+
+
+class Running:
+    """One client a server, started when first asked for; a server that would not start is not tried again."""
+
+    def __init__(self, place: Path) -> None:
+        self._place, self._stack = place, ExitStack()
+        self._clients: dict[str, StdioClient | RuntimeError] = {}
+
+    def client(self, one: Server) -> StdioClient:
+        if one.name not in self._clients:
+            self._clients[one.name] = self._start(one)
+        client = self._clients[one.name]
+        if isinstance(client, RuntimeError):
+            raise client
+        return client
+
+    def _start(self, one: Server) -> StdioClient | RuntimeError:
+        try:
+            return self._stack.enter_context(one.start(self._place))
+        except Exception as fault:  # noqa: BLE001 - told in each row of this server
+            return RuntimeError(f"it did not start: {fault}")
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 def measure(run: Run) -> None:
     place = _scratch()
-    servers = _servers(run, place)
-    _starts(run, place, servers)
-    with ExitStack() as stack:
-        clients = {one.name: stack.enter_context(one.start(place)) for one in servers}
-        _latency(run, place, servers, clients)
-        _throughput(run, place, servers, clients)
-        _memory(run, clients)
-        _same_work(run, place, clients)
+    servers = _servers(place)
+    with Running(place) as running:
+        reading(run, place, servers, running)
+        _same_work(run, place, servers, running)
+    _trees(run, servers)
+
+
+def reading(run: Run, place: Path, servers: list[Server], running: Running) -> None:
+    """What every server can do. Each is in every row; one that fails costs only its own."""
+    run.step(GROUP, "start to tools/list", lambda: _starts(run, place, servers))
+    for what, work in (
+        ("latency of reading 200 lines", _latency),
+        ("reads in flight at once", _throughput),
+        ("1,000 concurrent calls answered", _concurrent),
+        ("resident memory", _memory),
+    ):
+        run.step(GROUP, what, partial(work, run, servers, running))
 
 
 def _scratch() -> Path:
@@ -58,183 +100,183 @@ def _scratch() -> Path:
     return place
 
 
-def _servers(run: Run, place: Path) -> list[Server]:
-    python, here = sys.executable, ROOT / "benchmarks"
+def _servers(place: Path) -> list[Server]:
+    """Ours first; each of the others is in every comparison, if only to say why it is not."""
+    here = ROOT / "benchmarks"
+    by_name: dict[str, Any] = {"file_path": "small.txt"}
+    by_path: dict[str, Any] = {"path": str(place / "small.txt")}
+    no_fastmcp = "" if importlib.util.find_spec("fastmcp") else "fastmcp is not installed"
 
-    def by_file_path(_: Path) -> dict[str, Any]:
-        return {"file_path": "small.txt"}
+    def python(name: str, *command: str, missing: str = "") -> Server:
+        return Server(name, [sys.executable, *command, str(place)], "Read", by_name, missing=missing)
 
-    def by_path(root: Path) -> dict[str, Any]:
-        return {"path": str(root / "small.txt")}
+    def node(name: str, package: str, tool: str, *arguments: str, **env: str) -> Server:
+        command, missing = peers.node_server(package)
+        return Server(name, [*command, *arguments], tool, by_path, env, missing)
 
-    found = [
-        Server("holdfast", [python, "-m", "holdfast", "serve", "--root", str(place)], "Read", by_file_path),
-        Server("minimal, same SDK", [python, str(here / "minimal_server.py"), str(place)], "Read", by_file_path),
-        Server("bare loop", [python, str(here / "bare_server.py"), str(place)], "Read", by_file_path),
+    return [
+        python("holdfast", "-m", "holdfast", "serve", "--root"),
+        python(MINIMAL, str(here / "minimal_server.py")),
+        python(BARE, str(here / "bare_server.py")),
+        python(FASTMCP, str(here / "fastmcp_server.py"), missing=no_fastmcp),
+        node(NODE, peers.FILESYSTEM, "read_text_file", str(place)),
+        node(COMMANDER, peers.COMMANDER, "read_file", HOME=_home_of_its_own()),
     ]
-    if importlib.util.find_spec("fastmcp"):
-        command = [python, str(here / "fastmcp_server.py"), str(place)]
-        found.append(Server("minimal fastmcp", command, "Read", by_file_path))
-    else:
-        run.not_run(GROUP, "against minimal fastmcp", "–", "fastmcp is not installed")
-    for package, name, tool in (
-        (NODE, "server-filesystem (Node)", "read_text_file"),
-        (COMMANDER, "Desktop Commander", "read_file"),
-    ):
-        command = peers.node_server(package)
-        if command is None:
-            run.not_run(GROUP, f"against {name}", "–", "not installed (npm or the registry)")
-        else:
-            arguments = [str(place)] if package == NODE else []
-            found.append(Server(name, [*command, *arguments], tool, by_path, _home_of_its_own()))
-    return found
 
 
-def _home_of_its_own() -> dict[str, str]:
-    """Desktop Commander keeps a log in the home directory and reports what is called: off, as ours is."""
-    config = CACHE / "home" / ".claude-server-commander" / "config.json"
+def _home_of_its_own() -> str:
+    """Desktop Commander keeps a log in the home directory and reports what is called: off, as ours is. It may read
+    everything: without that, only its home."""
+    home = CACHE / "home"
+    config = home / ".claude-server-commander" / "config.json"
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text('{"telemetryEnabled": false}', encoding="utf-8")
-    return {"HOME": str(CACHE / "home")}
+    config.write_text(json.dumps({"telemetryEnabled": False, "allowedDirectories": []}), encoding="utf-8")
+    return str(home)
 
 
 def _starts(run: Run, place: Path, servers: list[Server]) -> None:
-    times: dict[str, list[float]] = {one.name: [] for one in servers}
-    for _ in range(3 if run.quick else 7):
-        for one in servers:
-            with one.start(place) as client:
-                times[one.name].append(client.ready_after)
-    limits = {"minimal, same SDK": 1.15}
+    def start(one: Server) -> float:
+        with one.start(place) as client:
+            return client.ready_after
+
+    turns = in_turns({one.name: partial(start, one) for one in servers}, 3 if run.quick else 7)
     why = "most of our start is importing the MCP SDK: a transport of our own without it would be needed"
-    tell(run, GROUP, "start to tools/list", times, limits, notes={"server-filesystem (Node)": why})
+    tell(run, GROUP, "start to tools/list", turns, {MINIMAL: 1.15}, notes={NODE: why})
 
 
-def _latency(run: Run, place: Path, servers: list[Server], clients: dict[str, StdioClient]) -> None:
+def _latency(run: Run, servers: list[Server], running: Running) -> None:
     """The median of single calls, one in flight, in turns."""
-    count = 60 if run.quick else 300
-    rounds: dict[str, list[float]] = {one.name: [] for one in servers}
-    for _ in range(run.rounds):
-        for one in servers:
-            client, arguments = clients[one.name], one.arguments(place)
-            first = _timed(client, one.tool, arguments)
-            calls = count // 5 if first < 0.05 else 5
-            rounds[one.name].append(statistics.median(_timed(client, one.tool, arguments) for _ in range(calls)))
-    limits = {
-        "minimal, same SDK": 1.1,
-        "minimal fastmcp": 1.0,
-        "server-filesystem (Node)": 1.0,
-        "Desktop Commander": 1.0,
-    }
-    tell(run, GROUP, "latency of reading 200 lines", rounds, limits)
+    count = 12 if run.quick else 60
+
+    def median(one: Server) -> float:
+        call = partial(running.client(one).call, one.tool, one.arguments)
+        return statistics.median(seconds(call) for _ in range(count if seconds(call) < 0.05 else 5))
+
+    turns = in_turns({one.name: partial(median, one) for one in servers}, run.rounds)
+    limits = {MINIMAL: 1.1, FASTMCP: 1.0, NODE: 1.0, COMMANDER: 1.0}
+    tell(run, GROUP, "latency of reading 200 lines", turns, limits)
 
 
-def _timed(client: StdioClient, tool: str, arguments: dict[str, Any]) -> float:
-    start = time.perf_counter()
-    client.call(tool, arguments)
-    return time.perf_counter() - start
+def _throughput(run: Run, servers: list[Server], running: Running) -> None:
+    """Time a read, many in flight; fewer of them where one takes long."""
+    count, slow = (100, 5) if run.quick else (500, 20)
+    fewer: dict[str, str] = {}
+
+    def many(one: Server) -> float:
+        client = running.client(one)
+        calls = count if seconds(lambda: client.call(one.tool, one.arguments)) < 0.05 else slow
+        if calls == slow:
+            fewer[one.name] = f"{slow} of theirs in flight: each takes long"
+        start = time.perf_counter()
+        if (answered := client.call_many(one.tool, one.arguments, calls)) != calls:
+            raise RuntimeError(f"{answered} good answers to {calls} calls")
+        return (time.perf_counter() - start) / calls
+
+    turns = in_turns({one.name: partial(many, one) for one in servers}, run.rounds, warm=1)
+    tell(run, GROUP, f"{count} reads in flight at once", turns, {}, notes=fewer)
 
 
-def _throughput(run: Run, place: Path, servers: list[Server], clients: dict[str, StdioClient]) -> None:
-    count = 100 if run.quick else 500
-    sides = {
-        one.name: partial(clients[one.name].call_many, one.tool, one.arguments(place), count)
-        for one in servers
-        if one.name != "Desktop Commander"
-    }
-    compare(run, GROUP, f"{count} reads in flight at once", sides)
-    one = servers[0]
-    good = clients[one.name].call_many(one.tool, one.arguments(place), 1000)
+def _concurrent(run: Run, servers: list[Server], running: Running) -> None:
+    ours = servers[0]
+    good = running.client(ours).call_many(ours.tool, ours.arguments, 1000)
     bound(run, GROUP, "1,000 concurrent calls answered", good, 1000, "answers", at_least=True)
 
 
-def _memory(run: Run, clients: dict[str, StdioClient]) -> None:
-    ours = clients["holdfast"].memory_mb()
-    for name in list(clients)[1:]:
-        theirs = clients[name].memory_mb()
-        run.add(Row(GROUP, f"resident memory, against {name}", "–", f"{ours / theirs:.2f}×", value=ours / theirs))
+def _memory(run: Run, servers: list[Server], running: Running) -> None:
+    turns = in_turns({one.name: partial(_resident, running, one) for one in servers}, 1)
+    tell(run, GROUP, "resident memory", turns, {}, note="after the calls above")
 
 
-def _same_work(run: Run, place: Path, clients: dict[str, StdioClient]) -> None:
-    ours, node = clients["holdfast"], clients.get("server-filesystem (Node)")
-    if node is None:
-        run.not_run(GROUP, "Read, Edit and tree, against server-filesystem (Node)", "≤ 1×", "not installed")
-        return
+def _resident(running: Running, one: Server) -> float:
+    return running.client(one).memory_mb()
+
+
+def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -> None:
+    """Whole calls: from the request on the pipe to the answer on the pipe."""
+    ours, node = (partial(running.client, one) for one in servers if one.name in ("holdfast", NODE))
     big = str(place / "big.txt")
-    compare(
-        run,
+    run.step(
         GROUP,
-        "200 lines of a 1 MB file",
-        {
-            "holdfast": lambda: ours.call("Read", {"file_path": "big.txt", "limit": 200}),
-            "server-filesystem (Node)": lambda: node.call("read_text_file", {"path": big, "head": 200}),
-        },
-        at_most={"server-filesystem (Node)": 1.0},
+        "Read of 200 lines of a 1 MB file",
+        lambda: compare(
+            run,
+            GROUP,
+            "Read of 200 lines of a 1 MB file",
+            {
+                "holdfast": lambda: ours().call("Read", {"file_path": "big.txt", "limit": 200}),
+                NODE: lambda: node().call("read_text_file", {"path": big, "head": 200}),
+            },
+            at_most={NODE: 1.0},
+            rounds=3 * run.rounds,
+            note="whole call over stdio",
+        ),
     )
-    compare(
-        run,
+    edits = Edits(place)
+    run.step(
         GROUP,
-        "edit one line of a 1 MB file",
-        {"holdfast": _our_edit(ours), "server-filesystem (Node)": _node_edit(node, str(place / "big2.txt"), place)},
-        at_most={"server-filesystem (Node)": 1.0},
-        note="ours is atomic and synced",
+        "Edit of one line in a 1 MB file",
+        lambda: compare(
+            run,
+            GROUP,
+            "Edit of one line in a 1 MB file",
+            {"holdfast": lambda: edits.ours(ours()), NODE: lambda: edits.node(node())},
+            at_most={NODE: 1.0},
+            note="whole call over stdio; ours is atomic and synced",
+        ),
     )
-    _trees(run)
 
 
-def _our_edit(client: StdioClient) -> Callable[[], Any]:
-    client.call("Read", {"file_path": "big.txt", "limit": 1})
-    state = {"n": 0}
-    first = client.call("Read", {"file_path": "big.txt", "offset": 8000, "limit": 1})["content"][0]["text"]
-    state["line"] = first.split("\n")[0].split("\t", 1)[1]
+class Edits:
+    """The same line of two copies of the big file, a new text each time."""
 
-    def edit() -> None:
-        state["n"] += 1
-        new = f"edited line number {state['n']}"
-        client.call("Edit", {"file_path": "big.txt", "old_string": state["line"], "new_string": new})
-        state["line"] = new
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        lines = (place / "big.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+        lines[8000] = "edit 0 of this line\n"
+        for name in ("ours.txt", "theirs.txt"):
+            (place / name).write_text("".join(lines), encoding="utf-8")
+        self._made = {"ours": 0, "theirs": 0}
 
-    return edit
+    def _next(self, side: str) -> tuple[str, str]:
+        self._made[side] += 1
+        return f"edit {self._made[side] - 1} of this line", f"edit {self._made[side]} of this line"
+
+    def ours(self, client: StdioClient) -> None:
+        if not self._made["ours"]:
+            client.call("Read", {"file_path": "ours.txt", "limit": 1})
+        old, new = self._next("ours")
+        client.call("Edit", {"file_path": "ours.txt", "old_string": old, "new_string": new})
+
+    def node(self, client: StdioClient) -> None:
+        old, new = self._next("theirs")
+        path = str(self._place / "theirs.txt")
+        client.call("edit_file", {"path": path, "edits": [{"oldText": old, "newText": new}]})
 
 
-def _node_edit(client: StdioClient, path: str, place: Path) -> Callable[[], Any]:
-    shutil.copyfile(place / "big.txt", path)
-    state: dict[str, Any] = {"n": 0, "line": (place / "big2.txt").read_text(encoding="utf-8").splitlines()[8000]}
-
-    def edit() -> None:
-        state["n"] += 1
-        new = f"edited line number {state['n']}"
-        client.call("edit_file", {"path": path, "edits": [{"oldText": state["line"], "newText": new}]})
-        state["line"] = new
-
-    return edit
-
-
-def _trees(run: Run) -> None:
+def _trees(run: Run, servers: list[Server]) -> None:
     entries, files = (20_000, 8_000) if run.quick else (100_000, 80_000)
-    trees = {
-        f"tree of {entries:,} entries in one directory": data.flat(entries),
-        f"tree of {files:,} files": data.tree(files),
-    }
-    node = peers.node_server(NODE)
-    assert node is not None
-    for name, root in trees.items():
-        ours = [sys.executable, "-m", "holdfast", "serve", "--root", str(root)]
-        with StdioClient(ours, root) as us, StdioClient([*node, str(root)], root) as them:
-            arguments = {"path": ".", "entry_kind": "all", "max_entries": 1000, "max_depth": 12}
-            compare(
-                run,
-                GROUP,
-                name,
-                {
-                    "holdfast": lambda us=us, arguments=arguments: us.call("tree", arguments),
-                    "directory_tree (Node)": lambda them=them, root=root: them.call(
-                        "directory_tree", {"path": str(root)}
-                    ),
-                },
-                at_most={"directory_tree (Node)": 1.0},
-                rounds=3 if run.quick else 5,
-                note="ours stops at 1,000 entries; theirs has no such limit",
-            )
+    node = next(one for one in servers if one.name == NODE)
+    for name, root in (
+        (f"tree of {entries:,} entries in one directory", data.flat(entries)),
+        (f"tree of {files:,} files, max_entries=1000", data.tree(files)),
+    ):
+        run.step(GROUP, name, partial(_tree, run, name, root, node))
     walk: dict[str, Any] = {"path": ".", "entry_kind": "all", "max_entries": 1000}
     few, many = (peak_mb(data.flat(count), [("tree", walk)]) for count in (200, entries))
     bound(run, GROUP, f"memory of tree on {entries:,} entries in one directory, over 200", many - few, 32, "MB")
+
+
+def _tree(run: Run, name: str, root: Path, node: Server) -> None:
+    walk: dict[str, Any] = {"path": ".", "entry_kind": "all", "max_entries": 1000, "max_depth": 12}
+    us = Server("holdfast", [sys.executable, "-m", "holdfast", "serve", "--root", str(root)], "tree", walk)
+    them = Server(NODE, [*node.command[:-1], str(root)], "directory_tree", {"path": str(root)}, missing=node.missing)
+    with Running(root) as running:
+        compare(
+            run,
+            GROUP,
+            name,
+            {one.name: lambda one=one: running.client(one).call(one.tool, one.arguments) for one in (us, them)},
+            at_most={NODE: 1.0},
+            rounds=3 if run.quick else 5,
+            note="against directory_tree; ours stops at 1,000 entries, theirs has no such limit",
+        )

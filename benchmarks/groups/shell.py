@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import CACHE, Run, bound, compare, interleaved
+from benchmarks.harness import CACHE, Run, bound, compare, in_turns, seconds
 from benchmarks.inside import peak_mb, session_on
 from holdfast.host.sandbox import choose
 
@@ -30,10 +30,12 @@ def measure(run: Run) -> None:
 def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "") -> None:
     with session_on(place, sandbox=sandbox) as call:
         sides = {
-            "holdfast": partial(call, "Bash", command="true"),
-            "bare": lambda: subprocess.run(["bash", "-c", "true"], check=True, capture_output=True),
+            "holdfast": partial(seconds, partial(call, "Bash", command="true")),
+            "bare": partial(
+                seconds, partial(subprocess.run, ["bash", "-c", "true"], check=True, capture_output=True)
+            ),
         }
-        times = interleaved(sides, 20 if run.quick else 100, warm=3)
+        times = in_turns(sides, 20 if run.quick else 100, warm=3).values
     over = [(ours - bare) * 1000 for ours, bare in zip(times["holdfast"], times["bare"], strict=True)]
     low, middle, high = statistics.quantiles(over, n=4)
     name = f"overhead of `true` over subprocess.run, sandbox {sandbox}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from benchmarks import charts, report
-from benchmarks.harness import Row, Run, bound, interleaved, tell, without_paths
+from benchmarks.groups import servers
+from benchmarks.groups.servers import Running, Server
+from benchmarks.harness import Row, Run, Turns, bound, compare, in_turns, tell, without_paths
 from benchmarks.run import measure
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,7 +24,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_a_ratio_is_the_median_of_the_rounds_with_the_middle_half_as_its_spread(run: Run) -> None:
-    tell(run, "g", "work", {"ours": [2.0, 2.0, 30.0], "theirs": [1.0, 2.0, 10.0]}, {"theirs": 1.5})
+    turns = Turns({"ours": [2.0, 2.0, 30.0], "theirs": [1.0, 2.0, 10.0]}, {})
+    tell(run, "g", "work", turns, {"theirs": 1.5})
     (row,) = run.rows
     assert (row.name, row.figure, row.measured, row.spread) == (
         "work, against theirs",
@@ -33,8 +38,67 @@ def test_a_ratio_is_the_median_of_the_rounds_with_the_middle_half_as_its_spread(
 
 def test_sides_take_turns_and_change_who_is_first() -> None:
     order: list[str] = []
-    interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=2, warm=0)
-    assert order == ["a", "b", "b", "a"]
+
+    def side(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    turns = in_turns({name: partial(side, name) for name in "ab"}, rounds=2, warm=1)
+    assert order == ["b", "a", "a", "b", "b", "a"]
+    assert turns.values == {"a": [3.0, 6.0], "b": [4.0, 5.0]}
+
+
+def test_a_side_that_breaks_costs_its_own_row_and_no_other(run: Run) -> None:
+    left = iter([1.0])
+
+    compare(
+        run,
+        "g",
+        "work",
+        {"ours": lambda: None, "tires": lambda: next(left), "refuses": lambda: 1 / 0, "works": lambda: None},
+        at_most={"tires": 2.0, "works": 1e9},
+    )
+    assert [(row.name, row.figure, row.verdict) for row in run.rows] == [
+        ("work, against works", "≤ 1e+09×", "met"),
+        ("work, against refuses", "–", "not run"),
+        ("work, against tires", "≤ 2×", "not run"),
+    ]
+    assert [row.note for row in run.rows[1:]] == ["ZeroDivisionError: division by zero", "StopIteration:"]
+
+
+def test_our_own_side_that_breaks_is_not_passed_over() -> None:
+    with pytest.raises(ZeroDivisionError):
+        in_turns({"ours": lambda: 1 / 0, "theirs": lambda: 1.0}, rounds=1)
+
+
+REFUSES = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        refusal = {"isError": True, "content": [{"type": "text", "text": "Path not allowed"}]}
+        result = {"tools/list": {"tools": []}, "tools/call": refusal}.get(asked["method"], {})
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_server_that_fails_costs_its_own_rows_and_the_others_are_all_measured(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "small.txt").write_text("a line\n")
+    bare = [sys.executable, str(ROOT / "benchmarks" / "bare_server.py"), str(tmp_path)]
+    commands = {"holdfast": bare, "refuses": [sys.executable, "-c", REFUSES], "dies": ["false"], "works": bare}
+    field = [Server(name, command, "Read", {"file_path": "small.txt"}) for name, command in commands.items()]
+    field.append(Server("absent", [], "Read", {}, missing="no npm on this machine"))
+    with Running(tmp_path) as running:
+        servers.reading(run, tmp_path, field, running)
+    told = {row.name: row for row in run.rows}
+    for what in ("start to tools/list", "latency of reading 200 lines", "100 reads in flight at once"):
+        assert told[f"{what}, against works"].value
+        assert "the server ended" in told[f"{what}, against dies"].note
+        assert "no npm on this machine" in told[f"{what}, against absent"].note
+    assert told["start to tools/list, against refuses"].value
+    assert told["latency of reading 200 lines, against refuses"].verdict == "not run"
+    assert "Path not allowed" in told["latency of reading 200 lines, against refuses"].note
+    assert told["1,000 concurrent calls answered"].verdict == "met"
 
 
 def test_a_bound_is_met_or_missed_in_its_own_direction(run: Run) -> None:

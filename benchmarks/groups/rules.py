@@ -37,6 +37,18 @@ def measure(run: Run) -> None:
     share = 100 * good / len(harmless)
     name = f"harmless commands allowed, of {len(harmless)}"
     bound(run, GROUP, name, share, 95, "%", at_least=True, note="rule set workspace")
+    _against_bash(run)
+
+
+def _against_bash(run: Run) -> None:
+    from call.bash_oracle import BASH, differences
+
+    count = 500 if run.quick else 20_000
+    name = f"generated lines that real bash runs otherwise than was proved, of {count:,}"
+    if BASH is None:
+        run.not_run(GROUP, name, "≤ 0 lines", "no bash on this machine")
+    else:
+        bound(run, GROUP, name, len(differences(count, seed=1)), 0, "lines")
 
 
 def _long_line(start: int, words: int) -> str:

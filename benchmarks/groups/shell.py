@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import statistics
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import CACHE, Run, bound, compare, in_turns, seconds
+import anyio
+
+from benchmarks.harness import CACHE, ROOT, Run, bound, compare, in_turns, seconds
 from benchmarks.inside import peak_mb, session_on
+from holdfast.host.process import Shells
 from holdfast.host.sandbox import choose
+from holdfast.host.scope import Scope
 
 GROUP = "Bash"
 
@@ -19,12 +24,19 @@ def measure(run: Run) -> None:
     place = CACHE / "shell"
     place.mkdir(parents=True, exist_ok=True)
     _overhead(run, place, "off", 5.0)
+    _sandboxed(run, place)
+    run.step(GROUP, "draining output", lambda: _flood(run, place))
+    run.step(GROUP, "nasty commands", lambda: _nasty(run, place))
+
+
+def _sandboxed(run: Run, place: Path) -> None:
     level = choose("auto").level
+    if level != "bwrap":
+        run.not_run(GROUP, "overhead of a call in bubblewrap", "≤ 10 ms", "bwrap is not here, or does not work here")
     if level == "none":
-        run.not_run(GROUP, "overhead of a call in the sandbox", "≤ 10 ms", "neither bubblewrap nor Landlock here")
+        run.not_run(GROUP, "overhead of a call under Landlock", "≤ 10 ms", "this kernel has no Landlock")
     else:
         _overhead(run, place, "auto", 10.0, f"by {level}")
-    _flood(run, place)
 
 
 def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "") -> None:
@@ -60,6 +72,31 @@ def _flood(run: Run, place: Path) -> None:
     arguments: dict[str, Any] = {"command": flood, "timeout": 600_000}
     peak = peak_mb(place, [("Bash", arguments)], sandbox="off")
     bound(run, GROUP, f"memory of the whole process while draining {megabytes} MB", peak, 100, "MB")
+
+
+def _nasty(run: Run, place: Path) -> None:
+    """The same storm as in scripts/torture, with the sandbox there is."""
+    sys.path.append(str(ROOT / "tests"))
+    from attacks.shell import NASTY, fresh_mark, gone, kill_server, storm
+
+    times, servers = (24, 2) if run.quick else (1_000, 20)
+
+    async def play() -> list[str]:
+        faults = ["a read hung"]
+        async with Shells(Scope.workspace(place), sandbox="auto") as shells:
+            with anyio.move_on_after(60 + times):
+                faults = await storm(shells, times, seed=1)
+        return faults
+
+    faults = anyio.run(play)
+    name = f"wrong answers, hung reads and survivors of {times:,} nasty commands"
+    bound(run, GROUP, name, len(faults), 0, "in all", note="; ".join([f"{len(NASTY)} kinds", *faults[:2]]))
+    left = 0
+    for _ in range(servers):
+        mark = fresh_mark()
+        kill_server(str(place), "auto", mark, "setsid sleep 987.@ & echo x; sleep 987.@")
+        left += len(anyio.run(partial(gone, mark, within=10)))
+    bound(run, GROUP, f"survivors of {servers} servers killed in mid-command", left, 0, "processes")
 
 
 def _count(command: str) -> int:

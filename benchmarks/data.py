@@ -18,6 +18,7 @@ WORDS = (
 def tree(files: int) -> Path:
     """A source tree of that many small files, some forty to a directory, with rare and common words."""
     root = DATA / f"tree-{files}"
+    (root / ".git").mkdir(parents=True, exist_ok=True)  # a repository of its own: nothing above it has a say
     if (root / ".made").is_file():
         return root
     rng = random.Random(files)

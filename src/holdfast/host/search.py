@@ -299,6 +299,8 @@ def _common(place: Place, include_ignored: bool) -> list[str]:
         arguments.append("--no-ignore")
     elif not _in_a_repository(place.root_path):
         arguments.append("--no-require-git")
+    if not place.below and not _rules_above(place.root_path):
+        arguments.append("--no-ignore-parent")  # nothing up there counts, and looking it up for each file is slow
     if place.file is not None or _is_small(place):
         arguments.append("-j1")
     return arguments
@@ -549,12 +551,18 @@ def glob(
     newest = _Newest(place, pattern, limit)
     deadline = time.monotonic() + seconds
     arguments = [*_common(place, include_ignored), "--files", "--null", *_type_hint(pattern.name_hint)]
-    arguments += ["--", _target(place)]
+    arguments += [f"-j{_threads_beside_a_reader()}", "--", _target(place)]
     ended = _run(place, arguments, newest.feed, stop=stop or Stop(), deadline=deadline)
     paths = newest.in_order()
     if not ended.confined and place.confined:
         paths = [path for path in paths if _is_reached_without_links(place.root, path)]
     return GlobResult(tuple(paths), newest.total, ended.complaint_count, ended.timed_out)
+
+
+def _threads_beside_a_reader() -> int:
+    """Asking for the times takes as long as the walk: it needs a processor of its own."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(processors, 12) - 1)
 
 
 class _Newest:
@@ -569,18 +577,23 @@ class _Newest:
         self._limit = limit
         self._rest = b""
         self._kept: list[tuple[int, str]] = []
+        self._oldest = -(1 << 80)  # a time before which nothing can be among the newest
 
     def feed(self, piece: bytes) -> None:
         names, _, self._rest = (self._rest + piece).rpartition(b"\0")
         if not names:
             return
-        stat, root, kept = os.stat, self._place.root, self._kept
-        for name in self._fitting(os.fsdecode(names).split("\0")):
+        stat, root, kept, oldest = os.stat, self._place.root, self._kept, self._oldest
+        found = self._fitting(os.fsdecode(names).split("\0"))
+        self.total += len(found)
+        for name in found:
             try:
-                kept.append((-stat(name, dir_fd=root, follow_symlinks=False).st_mtime_ns, name))
+                when = stat(name, dir_fd=root, follow_symlinks=False).st_mtime_ns
             except OSError:
-                continue  # gone since rg saw it
-            self.total += 1
+                self.total -= 1  # gone since rg saw it
+                continue
+            if when >= oldest:
+                kept.append((-when, name))
         if len(self._kept) > 2 * self._limit + 1000:
             self._cut()
 
@@ -599,6 +612,8 @@ class _Newest:
     def _cut(self) -> None:
         self._kept.sort()
         del self._kept[self._limit :]
+        if len(self._kept) == self._limit > 0:
+            self._oldest = -self._kept[-1][0]
 
 
 def _is_reached_without_links(root: int, path: str) -> bool:

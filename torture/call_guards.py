@@ -389,8 +389,8 @@ CONFIG_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "unknown keys stop the start",
         "builtin/config.py",
-        'ConfigDict(extra="forbid", strict=True, frozen=True)',
-        'ConfigDict(extra="ignore", strict=True, frozen=True)',
+        'ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)',
+        'ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)',
         f"{CONFIG} -k is_wrong",
     ),
     (

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,7 @@ from queue import SimpleQueue
 
 from torture.call_guards import CALL_GUARDS
 from torture.file_guards import FILE_GUARDS
+from torture.keeper import HANGS
 from torture.machine_guards import MACHINE_GUARDS
 from torture.trial import Outcome, Torment
 
@@ -105,18 +104,9 @@ def _taken_away(copies: _Copies, torment: Torment, guard: Guard) -> tuple[str, s
             _put(source / guard.file, whole.replace(guard.guard, guard.without))
             word, _ = _ended(copy, guard.tests)
             _put(source / guard.file, whole)
-            _end_leftovers(copy)
     if word not in ("red", "skipped"):
         torment.say(f"    without `{guard.name}`: {word}")
     return guard.name, word
-
-
-def _end_leftovers(copy: Path) -> None:
-    """A guard that ends processes, taken away, leaves them: they run our files of this copy, and end here."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if os.fsencode(copy) in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
-                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _put(file: Path, text: str) -> None:
@@ -129,26 +119,17 @@ def _put(file: Path, text: str) -> None:
 def _ended(copy: Path, tests: str, patience: float = PATIENCE) -> tuple[str, str]:
     """How a run of the tests ended: in a word, and the last line they said. A broken import or a selection of nothing
     is not red."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(tests)]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(tests)]
+    keeper = [sys.executable, "-m", "torture.keeper", str(copy), str(patience)]  # of this tree: its guards stand
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=copy,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(patience)
-        except subprocess.TimeoutExpired:
+        # It hangs up, and ends all it started, when its input is closed: also when we are killed.
+        with subprocess.Popen(
+            [*keeper, *pytest], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=said, stderr=said
+        ) as process:
+            code = process.wait()
+        if code == HANGS:
             return "hangs", ""
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # a test without its guard may leave something
-            process.wait()
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
     if code == 0:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 from torture import garbage, guards
 from torture.guards import GUARDS, Guard
 from torture.run import page
 from torture.trial import Outcome, Torment
 
+from attacks.shell import fresh_mark, gone, survivors
+
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "holdfast"
+needs_subreaper = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
 
 def said_nowhere(_: str) -> None:
@@ -40,6 +48,46 @@ def test_a_guard_that_is_missed_makes_tests_red_and_one_that_is_not_leaves_them_
     needless = Guard("a comment", needed.file, needed.guard, f"{needed.guard}  # the same", needed.tests)
     for guard, expected in ((needed, "red"), (needless, "green")):
         assert guards._taken_away(copies, torment, guard) == (guard.name, expected)  # pyright: ignore[reportPrivateUsage]
+
+
+LEAVES = """
+import subprocess, time
+
+def test_leaves_processes_in_sessions_of_their_own_without_an_environment():
+    for _ in range(3):
+        subprocess.run(["bash", "-c", "(setsid env -i sleep 987.MARK >/dev/null 2>&1 &) & disown -a"], check=True)
+    subprocess.Popen(["bash", "-c", "trap '' TERM HUP; while :; do sleep 987.MARK; done"], start_new_session=True)
+    THEN
+"""
+
+
+@needs_subreaper
+@pytest.mark.parametrize(("then", "word"), [("pass", "green"), ("assert False", "red"), ("time.sleep(987)", "hangs")])
+def test_tests_without_their_guard_leave_no_process(then: str, word: str, tmp_path: Path) -> None:
+    mark = fresh_mark()
+    (tmp_path / "test_it.py").write_text(LEAVES.replace("MARK", mark).replace("THEN", then), encoding="utf-8")
+    ended = guards._ended(tmp_path, "test_it.py", patience=4 if word == "hangs" else 60)  # pyright: ignore[reportPrivateUsage]
+    assert (ended[0], survivors(mark)) == (word, [])
+
+
+@needs_subreaper
+def test_what_runs_ends_when_the_one_who_asked_is_killed(tmp_path: Path) -> None:
+    mark = fresh_mark()
+    command = [sys.executable, "-m", "torture.keeper", str(tmp_path), "60", "/bin/bash", "-c"]
+    asks = f"""
+import subprocess, sys
+keeper = subprocess.Popen([*{command!r}, "setsid sleep 987.{mark} & echo on; wait"], stdin=subprocess.PIPE)
+keeper.wait()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", asks], cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=0
+    ) as asker:
+        assert asker.stdout is not None
+        assert asker.stdout.read(3) == b"on\n"
+        assert survivors(mark)
+        asker.kill()
+    assert anyio.run(partial(gone, mark)) == []
 
 
 def test_a_trial_counts_what_was_tried_and_what_failed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-CACHE = ROOT / ".cache" / "bench"
+CACHE = Path(os.environ.get("HOLDFAST_BENCH_CACHE") or ROOT / ".cache" / "bench")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 from benchmarks.harness import CACHE, ROOT
 
@@ -26,14 +27,23 @@ def python_with_peers() -> tuple[str, str]:
     stamp = VENV / ".installed"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return str(python), ""
-    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     pip = [str(python), "-m", "pip", "install", "-qqq", "--disable-pip-version-check", "--retries", "1"]
-    if subprocess.run([*pip, "-e", f"{ROOT}[all]", "hypothesis"], check=False).returncode != 0:
+    if not _works([sys.executable, "-m", "venv", str(VENV)]):
+        return sys.executable, "no environment for the peers' packages could be made"
+    if not _works([*pip, "-e", f"{ROOT}[all]", "hypothesis"]):
         return sys.executable, "the peers' packages could not be installed (no network?)"
-    if subprocess.run([*pip, *PYTHON_PEERS], check=False).returncode != 0:
-        return str(python), "fastmcp and pydantic-ai could not be installed"
+    if not _works([*pip, *PYTHON_PEERS]):
+        return str(python), "fastmcp and pydantic-ai could not be installed (no network?)"
     stamp.write_text(wanted, encoding="utf-8")
     return str(python), ""
+
+
+def _works(command: list[str], **options: Any) -> bool:
+    """Whether a command succeeds; one that waits for the network must not be waited for forever."""
+    try:
+        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, timeout=300, **options).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def node_peers() -> str:
@@ -49,9 +59,8 @@ def _install_node(package: str) -> None:
     if not (NPM / "package.json").is_file():
         (NPM / "package.json").write_text(PACKAGE, encoding="utf-8")
     options = "--silent --ignore-scripts --no-audit --no-fund --no-package-lock --fetch-retries=1".split()
-    command = ["npm", "install", *options, package]
     environment = {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
-    subprocess.run(command, cwd=NPM, check=False, capture_output=True, env=environment, stdin=subprocess.DEVNULL)
+    _works(["npm", "install", *options, package], cwd=NPM, capture_output=True, env=environment)
 
 
 def node_server(package: str) -> tuple[list[str], str]:

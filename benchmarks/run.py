@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
@@ -21,6 +22,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller data: under two minutes")
     parser.add_argument("--only", action="append", choices=GROUPS, help="one group; may be given again")
     parser.add_argument("--no-write", action="store_true", help="print, but leave RESULTS.md as it is")
+    parser.add_argument("--page", type=Path, help="write the page there instead, and the charts beside it")
     options = parser.parse_args()
     run = Run(quick=options.quick)
     load = os.getloadavg()[0]
@@ -36,10 +38,10 @@ def main() -> None:
             print(f"  {name} took {time.perf_counter() - began:.0f} s", flush=True)
     minutes = (time.perf_counter() - start) / 60
     print(f"{len(run.rows)} rows in {minutes:.1f} minutes")
-    if options.no_write or options.only:
+    if options.page is None and (options.no_write or options.only):
         print("RESULTS.md is left as it is")
     else:
-        report.write(run, minutes=minutes, load=load)
+        report.write(run, minutes=minutes, load=load, results=options.page or report.RESULTS)
 
 
 @contextmanager

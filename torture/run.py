@@ -12,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from torture.trial import Torment
+from torture.trial import Outcome, Torment
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "benchmarks" / "RELIABILITY.md"
@@ -53,7 +53,7 @@ def main() -> None:
         for name in options.only or GROUPS:
             print(f"{name}:", flush=True)
             began = time.monotonic()
-            importlib.import_module(f"torture.{name}").run(torment)
+            attempt(torment, name)
             print(f"  {name} took {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
     minutes = (time.monotonic() - start) / 60
     broken = [outcome for outcome in torment.outcomes if outcome.failed]
@@ -62,6 +62,15 @@ def main() -> None:
         PAGE.write_text(page(torment, minutes), encoding="utf-8")
         print(f"wrote {PAGE.relative_to(ROOT)}")
     sys.exit(1 if broken else 0)
+
+
+def attempt(torment: Torment, name: str) -> None:
+    """A group that breaks off is told as broken, and the others are still tried."""
+    try:
+        importlib.import_module(f"torture.{name}").run(torment)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, it is on the page
+        said = " ".join(f"{type(fault).__name__}: {fault}".split()).replace(f"{torment.scratch}/", "")[:200]
+        torment.tell(Outcome(f"the group {name}", "runs to its end", 1, 1, said))
 
 
 def _share(text: str) -> float:

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from torture import garbage, guards
 from torture.guards import GUARDS, Guard
-from torture.run import page
+from torture.run import attempt, page
 from torture.trial import Outcome, Torment
 
 from attacks.shell import fresh_mark, gone, survivors
@@ -120,6 +120,20 @@ def test_the_page_tells_what_held_what_broke_and_what_was_not_run(tmp_path: Path
     assert "3 trials, 1 broken" in text
     assert "`scripts/torture --scale 0.25 --seed 7`" in text
     assert "What is not promised" in text
+
+
+def test_a_group_that_breaks_off_is_told_as_broken_and_the_next_one_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_: Torment) -> None:
+        raise FileNotFoundError(2, "No such file or directory", f"{tmp_path}/bash")
+
+    monkeypatch.setattr(garbage, "run", breaks)
+    torment = Torment(tmp_path, seed=1, say=said_nowhere)
+    attempt(torment, "garbage")
+    (told,) = torment.outcomes
+    assert told.verdict == "**broken**"
+    assert "No such file or directory: 'bash'" in told.note
 
 
 def test_an_outcome_of_nothing_tried_has_not_held() -> None:

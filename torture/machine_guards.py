@@ -114,6 +114,13 @@ COMMAND_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{PROCESS} -k kills_its_supervisor",
     ),
     (
+        "one that forks faster than a list of processes is read is found",
+        "host/broker.py",
+        " or newest(seen, spare)",
+        "",
+        f"{PROCESS} -k no_list_of_processes",
+    ),
+    (
         "a background flood has a cap",
         "host/broker.py",
         "self.room -= _write_all(self.spool, data[: self.room])",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -472,6 +474,42 @@ def test_a_process_made_this_moment_is_found_without_a_list() -> None:
             os.waitpid(child, 0)
 
     assert any(caught() for _ in range(50)), "the machine is busy, but not that busy"
+
+
+# A process that is another one every two milliseconds, for ten seconds; the pipe ends with the last of them.
+RUNNER = """
+import os, select, sys, time
+from holdfast.host import broker
+
+broker.become_subreaper()
+broker.processes = lambda: []  # a list takes longer to read than each of them lives: none is in it
+end = time.monotonic() + 10
+read_end, write_end = os.pipe()
+if os.fork() == 0:
+    while time.monotonic() < end:
+        time.sleep(0.002)
+        if os.fork():
+            break
+    os._exit(0)
+os.close(write_end)
+spared = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
+for _ in range(40):
+    broker.sweep({spared})
+    if select.select([read_end], [], [], 0.05)[0]:
+        print("ended", time.monotonic() < end, "spared", os.waitpid(spared, os.WNOHANG) == (0, 0))
+        break
+os.kill(spared, 9)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's last process number is read from /proc")
+def test_a_runner_that_no_list_of_processes_shows_is_ended_and_who_is_spared_lives() -> None:
+    """With somebody to spare, a sweep that sees nothing is over: one look that misses would let it go."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER], env=environment, check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "ended True spared True\n"
 
 
 def test_a_stopped_supervisor_is_given_up_and_its_command_ended(

@@ -10,9 +10,11 @@ import asyncio
 import fcntl
 import os
 import select
+import socket
+import stat
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import contextmanager, suppress
 
 import anyio
@@ -30,10 +32,14 @@ class LineTooLong(Exception):
 def claim_wire(limit: int) -> Generator[Wire]:
     """Takes standard input and output for the protocol, and gives them back at the end."""
     fds = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    wire = None
     try:
+        wire = Wire(fds[0], fds[1], limit)
         _divert()
-        yield Wire(fds[0], fds[1], limit)
+        yield wire
     finally:
+        if wire is not None:
+            wire.close()
         _flush()
         os.dup2(fds[0], 0)
         os.dup2(fds[1], 1)
@@ -63,17 +69,25 @@ class Wire:
 
     def __init__(self, source: int, sink: int, limit: int) -> None:
         self._source = source
-        self._sink = sink
+        self._sink = _Sink(sink)
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self._waiting = 0
         self._arrived = asyncio.Event()
         self._ended = False
         self._reading = False
-        self._writable = select.poll()
-        self._writable.register(sink, select.POLLOUT)
+        self._unsent: deque[memoryview] = deque()
+        self._queued = self._written = 0
+        self._progress = asyncio.Event()  # set for a moment whenever something was written
+        self._sending = False
+        self._fault: OSError | None = None
+        self._loop = asyncio.get_running_loop()
 
-    async def lines(self) -> AsyncIterator[bytes | LineTooLong]:
+    def close(self) -> None:
+        self._stop_sending()
+        self._sink.close()
+
+    async def lines(self) -> AsyncGenerator[bytes | LineTooLong]:
         """Every line without its end; one that is too long comes as a LineTooLong in its place."""
         rest, seen, dropping = bytearray(), 0, False
         async for chunk in self._stream():
@@ -117,12 +131,12 @@ class Wire:
 
     def _listen(self) -> None:
         if not self._reading:
-            asyncio.get_running_loop().add_reader(self._source, self._take)
+            self._loop.add_reader(self._source, self._take)
             self._reading = True
 
     def _pause(self) -> None:
         if self._reading:
-            asyncio.get_running_loop().remove_reader(self._source)
+            self._loop.remove_reader(self._source)
             self._reading = False
 
     def _take(self) -> None:
@@ -142,12 +156,77 @@ class Wire:
         self._arrived.set()
 
     async def write(self, data: bytes) -> None:
-        """All of it, in pieces that a ready pipe takes without blocking. BrokenPipeError when nobody reads."""
-        view = memoryview(data)
-        while view:
-            if not self._writable.poll(0):
-                await anyio.wait_writable(self._sink)
-            try:
-                view = view[os.write(self._sink, view[: select.PIPE_BUF]) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._sink)
+        """Returns when all is written; raises OSError when nobody reads. What was begun is written to its end even
+        where the caller is cancelled meanwhile: half a message would spoil every one after it."""
+        self._queued += 1
+        mine = self._queued
+        self._unsent.append(memoryview(data))
+        if not self._sending:
+            self._send()
+        while self._written < mine and self._fault is None:
+            await self._progress.wait()
+        if self._written < mine and self._fault is not None:
+            raise self._fault
+
+    def _send(self) -> None:
+        """As much as the other end takes now; the loop comes back here when it takes more."""
+        try:
+            while self._unsent:
+                rest = self._unsent[0][self._sink.put(self._unsent[0]) :]
+                if rest:
+                    self._unsent[0] = rest
+                else:
+                    self._unsent.popleft()
+                    self._written += 1
+            self._stop_sending()
+        except BlockingIOError:
+            self._keep_sending()
+        except OSError as fault:
+            self._fault = fault
+            self._stop_sending()
+        self._progress.set()
+        self._progress.clear()
+
+    def _keep_sending(self) -> None:
+        if not self._sending:
+            self._loop.add_writer(self._sink.fd, self._send)
+            self._sending = True
+
+    def _stop_sending(self) -> None:
+        if self._sending:
+            self._loop.remove_writer(self._sink.fd)
+            self._sending = False
+
+
+class _Sink:
+    """Where bytes go, without ever blocking and without a change that whoever shares the descriptor would notice."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._socket: socket.socket | None = None
+        self._own = False
+        kind = os.fstat(fd).st_mode
+        if stat.S_ISSOCK(kind):
+            self._socket = socket.socket(fileno=os.dup(fd))
+        elif stat.S_ISFIFO(kind):
+            with suppress(OSError):  # another user's pipe, or no /proc
+                self.fd = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._own = True
+        self._ready = select.poll()
+        self._ready.register(self.fd, select.POLLOUT)
+
+    def put(self, data: memoryview) -> int:
+        """How many bytes went; BlockingIOError for none."""
+        if self._socket is not None:
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        if self._own:
+            return os.write(self.fd, data)
+        if not self._ready.poll(0):
+            raise BlockingIOError
+        return os.write(self.fd, data[: select.PIPE_BUF])
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._own:
+            os.close(self.fd)

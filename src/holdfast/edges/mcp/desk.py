@@ -89,15 +89,20 @@ class Desk:
         seat = self._taken(caller_of(visit.ctx))
         seat.users += 1
         try:
-            async with seat.opening:
-                if seat.session is None or (seat.moved and seat.users == 1):
-                    await self._open(seat, visit)
-                session = seat.session
-            assert session is not None
+            session = seat.session
+            if session is None or seat.moved or seat.opening.locked():
+                session = await self._opened(seat, visit)
             yield seat, session
         finally:
             seat.users -= 1
             seat.left_at = time.monotonic()
+
+    async def _opened(self, seat: Seat, visit: Visit) -> Session:
+        async with seat.opening:
+            if seat.session is None or (seat.moved and seat.users == 1):
+                await self._open(seat, visit)
+            assert seat.session is not None
+            return seat.session
 
     def look(self, ctx: ServerRequestContext[Any]) -> Seat:
         """The caller's seat as it is: its session may not be open."""

@@ -1,18 +1,19 @@
 """Serves one client on standard input and output.
 
-The SDK's own stdio transport is not used: it hands every line through a worker thread, says nothing to a line
-that is not JSON-RPC, and reads lines of any length. This one is the same contract (a pair of message streams)
-over `host/wire.py`.
+The SDK's own stdio transport is not used: it hands every line through a worker thread and two queues, says nothing
+to a line that is not JSON-RPC, and reads lines of any length. This one is the same contract (a stream of messages in,
+a stream of messages out) over `host/wire.py`.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
@@ -34,6 +35,8 @@ from holdfast.host.wire import LineTooLong, Wire, claim_wire
 
 # How long calls that were under way when the client closed its end may take to answer.
 LAST_ANSWERS = 2.0
+IN_A_ROW = 16
+"""Messages that are taken from the wire before the calls they began get a turn."""
 
 
 async def serve_stdio(desk: Desk) -> None:
@@ -42,7 +45,10 @@ async def serve_stdio(desk: Desk) -> None:
         with claim_wire(LARGEST_MESSAGE) as wire:
             async with anyio.create_task_group() as group:
                 group.start_soon(_end_on_signal, group)
-                await _Exchange(wire).run(desk)
+                outgoing = _Outgoing(wire, group.cancel_scope)
+                server = server_of(desk)
+                options = server.create_initialization_options()
+                await server.run(_Incoming(wire, outgoing), outgoing, options)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -54,68 +60,97 @@ async def _end_on_signal(group: TaskGroup) -> None:
     group.cancel_scope.cancel()
 
 
-class _Exchange:
-    """One client's messages, between the wire and the SDK's server."""
+class _Stream:
+    """What the SDK wants of either stream besides messages."""
 
-    def __init__(self, wire: Wire) -> None:
+    async def aclose(self) -> None:
+        """The wire belongs to whoever claimed it."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class _Outgoing(_Stream):
+    """The server's messages, straight onto the wire: each queue between would cost a turn of the loop."""
+
+    def __init__(self, wire: Wire, all_work: anyio.CancelScope) -> None:
         self._wire = wire
+        self._all_work = all_work
         self._unanswered: set[str | int] = set()
         self._settled = anyio.Event()
 
-    async def run(self, desk: Desk) -> None:
-        server = server_of(desk)
-        to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](64)
-        outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](64)
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._read, to_server, outgoing.clone())
-            group.start_soon(self._write, from_server, group)
-            await server.run(incoming, outgoing, server.create_initialization_options())
-            outgoing.close()
+    async def send(self, item: SessionMessage, /) -> None:
+        await self.tell(item.message)
 
-    async def _read(
-        self,
-        to_server: MemoryObjectSendStream[SessionMessage | Exception],
-        replies: MemoryObjectSendStream[SessionMessage],
-    ) -> None:
-        async with to_server, replies:
-            async for line in self._wire.lines():
-                message, complaint = _parsed(line)
-                if complaint is not None:
-                    await replies.send(SessionMessage(complaint))
-                if message is None:
-                    continue
-                self._note_question(message)
-                try:
-                    await to_server.send(SessionMessage(message))
-                except anyio.BrokenResourceError:
-                    return
-            await self._last_answers()
+    async def tell(self, message: JSONRPCMessage) -> None:
+        try:
+            await self._wire.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        except OSError:  # the client is gone: so is the reason for every call under way
+            self._all_work.cancel()
+            return
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._unanswered.discard(message.id)
+            self._settled.set()
 
-    def _note_question(self, message: JSONRPCMessage) -> None:
+    def expect(self, message: JSONRPCMessage) -> None:
+        """Notes which questions of the client are to be answered."""
         if isinstance(message, JSONRPCRequest):
             self._unanswered.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._unanswered.discard((message.params or {}).get("requestId", ""))
 
-    async def _last_answers(self) -> None:
+    async def last_answers(self) -> None:
         with anyio.move_on_after(LAST_ANSWERS):
             while self._unanswered:
                 self._settled = anyio.Event()
                 await self._settled.wait()
 
-    async def _write(self, from_server: MemoryObjectReceiveStream[SessionMessage], group: TaskGroup) -> None:
-        async with from_server:
-            async for outgoing in from_server:
-                message = outgoing.message
-                text = message.model_dump_json(by_alias=True, exclude_unset=True)
-                try:
-                    await self._wire.write(text.encode() + b"\n")
-                except OSError:  # the client is gone: so is the reason for every call under way
-                    group.cancel_scope.cancel()
-                    return
-                if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-                    self._unanswered.discard(message.id)
-                    self._settled.set()
+
+class _Incoming(_Stream):
+    """The client's messages, straight from the wire. What is none is answered here."""
+
+    def __init__(self, wire: Wire, outgoing: _Outgoing) -> None:
+        self._lines = wire.lines()
+        self._outgoing = outgoing
+        self._in_a_row = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        async for line in self._lines:
+            await self._let_others_run()
+            message, complaint = _parsed(line)
+            if complaint is not None:
+                await self._outgoing.tell(complaint)
+            if message is not None:
+                self._outgoing.expect(message)
+                return SessionMessage(message)
+        await self._outgoing.last_answers()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            return await anext(self)
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    async def _let_others_run(self) -> None:
+        """A thousand calls at once are begun as they come, not all before the first."""
+        self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
+        if self._in_a_row == 0:
+            await anyio.lowlevel.checkpoint()
 
 
 def _parsed(line: bytes | LineTooLong) -> tuple[JSONRPCMessage | None, JSONRPCError | None]:

@@ -101,9 +101,10 @@ class Visit:
         self.ctx = ctx
         self._rounds = rounds
         self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        self._called = _digest(getattr(params, "name", ""), getattr(params, "arguments", None))
+        self._called = ""
         self._answers: dict[str, Any] = {}
         if self._modern and params is not None:
+            self._called = _digest(params.name, params.arguments)
             self._answers = rounds.resume(params.request_state, self._called, params.input_responses)
         self._asked: Counter[str] = Counter()
         self._outbox: deque[Note] = deque(maxlen=OUTBOX)

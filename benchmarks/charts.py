@@ -8,17 +8,20 @@ from html import escape
 from benchmarks.harness import Row
 
 WIDTH, LABELS, BAR, STEP = 720, 270, 18, 28
+LONGEST = 8.0  # times ours: a bar that is longer is cut, or ours could not be seen beside it
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .title { font-size: 15px; font-weight: 600 }
   .quiet { fill: #6e7781 }
   .ours { fill: #1a7f64 }
   .theirs { fill: #8c959f }
+  .page { fill: #ffffff }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }
     .quiet { fill: #9198a1 }
     .ours { fill: #3fb98f }
     .theirs { fill: #6e7681 }
+    .page { fill: #0d1117 }
   }
 """
 # A chart is rows of one name: each bar is the other side's time, with ours as 1.
@@ -47,13 +50,14 @@ def of(rows: Sequence[Row]) -> dict[str, str]:
 def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]]) -> str:
     """Bars of time, ours first and 1 long; None is a side that was not run."""
     bars = [("holdfast", 1.0), *((label, 1 / ratio if ratio else None) for label, ratio in ratios)]
-    longest = max(length for _, length in bars if length is not None)
+    longest = min(LONGEST, max(length for _, length in bars if length is not None))
     height = 62 + STEP * len(bars)
     words = ", ".join(f"{label} {_told(length)}" for label, length in bars)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="{escape(f"{title}: {words}")}">',
         f"<style>{STYLE}</style>",
+        f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="title" x="8" y="22">{escape(title)}</text>',
         f'<text class="quiet" x="8" y="41">time, holdfast = 1; shorter is better; {escape(subtitle)}</text>',
     ]
@@ -63,13 +67,20 @@ def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]])
 
 
 def _bar(top: int, label: str, length: float | None, longest: float) -> list[str]:
-    width = 0.0 if length is None else max(1.0, (WIDTH - LABELS - 70) * length / longest)
+    width = 0.0 if length is None else max(1.0, (WIDTH - LABELS - 70) * min(length, longest) / longest)
     kind = "ours" if label == "holdfast" else "theirs"
-    return [
+    lines = [
         f'<text x="{LABELS - 10}" y="{top + 14}" text-anchor="end">{escape(label)}</text>',
         f'<rect class="{kind}" x="{LABELS}" y="{top}" width="{width:.1f}" height="{BAR}" rx="2"/>',
         f'<text class="quiet" x="{LABELS + width + 8:.1f}" y="{top + 14}">{_told(length)}</text>',
     ]
+    return lines if length is None or length <= longest else [*lines, _cut(LABELS + width - 30, top)]
+
+
+def _cut(left: float, top: int) -> str:
+    """A slanted gap in a bar: it goes on for longer than there is room."""
+    corners = ((left, top + BAR + 1), (left + 8, top - 1), (left + 14, top - 1), (left + 6, top + BAR + 1))
+    return f'<polygon class="page" points="{" ".join(f"{x:.1f},{y}" for x, y in corners)}"/>'
 
 
 def _told(length: float | None) -> str:

@@ -27,7 +27,7 @@ def measure(run: Run) -> None:
         run.step(GROUP, SPEED, lambda: _speed(run, chosen))
         run.step(GROUP, BIG, lambda: _big(run, paths))
         run.step(GROUP, "a view, of the whole corpus", lambda: _savings(run, chosen))
-    run.not_run(GROUP, READER, "≥ 10×", "it comes by Quicklisp only, and nothing here installs that")
+    run.not_run(GROUP, READER, "≥ 10×", "this script does not install it: it needs SBCL with Quicklisp")
 
 
 def _boundaries(run: Run, paths: list[Path]) -> None:

@@ -139,13 +139,25 @@ def test_a_chart_is_a_picture_with_a_bar_for_each_side_and_says_what_was_not_run
     assert list(made) == ["calls"]
     picture = ElementTree.fromstring(made["calls"])
     space = "{http://www.w3.org/2000/svg}"
-    widths = [float(bar.attrib["width"]) for bar in picture.iter(f"{space}rect")]
+    page, *bars = picture.iter(f"{space}rect")
+    assert page.attrib["class"] == "page", "it has a ground of its own: whose page it stands on is not known"
+    widths = [float(bar.attrib["width"]) for bar in bars]
     assert widths[1] == pytest.approx(2 * widths[0], rel=0.01)
     assert widths[2] == 0
     texts = [text.text for text in picture.iter(f"{space}text")]
     assert "one & two" in texts
     assert "not run" in texts
     assert "prefers-color-scheme: dark" in made["calls"]
+
+
+def test_a_bar_far_longer_than_ours_is_cut_and_says_its_length() -> None:
+    picture = ElementTree.fromstring(charts.chart("t", "s", [("slow", 1 / 176), ("near", 0.5)]))
+    space = "{http://www.w3.org/2000/svg}"
+    widths = [float(bar.attrib["width"]) for bar in list(picture.iter(f"{space}rect"))[1:]]
+    assert widths[1] == pytest.approx(charts.LONGEST * widths[0], rel=0.01)
+    assert widths[2] == pytest.approx(2 * widths[0], rel=0.01)
+    assert len(list(picture.iter(f"{space}polygon"))) == 1
+    assert "176×" in [text.text for text in picture.iter(f"{space}text")]
 
 
 def test_without_paths_leaves_words_and_web_addresses() -> None:

@@ -252,4 +252,19 @@ FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     ("NUL means binary", "host/text.py", "    if 0 in head:\n        return True\n", "", TEXT),
     ("a long line is kept in part", "host/lines.py", "            line = line[:KEPT]\n", "", LINES),
+    # --- what was seen before ---
+    (
+        "a file just written is read whole again",
+        "host/guard.py",
+        "seen is not None and seen.settled and seen.identity == Identity.of(found) else None",
+        "seen is not None and seen.identity == Identity.of(found) else None",
+        LINES,
+    ),
+    (
+        "a changed file is read whole again",
+        "host/guard.py",
+        "seen.settled and seen.identity == Identity.of(found) else None",
+        "seen.settled and seen.identity.inode == found.st_ino else None",
+        LINES,
+    ),
 )

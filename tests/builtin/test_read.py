@@ -19,6 +19,7 @@ from holdfast.builtin import read as read_module
 from holdfast.builtin.images import picture
 from holdfast.builtin.read import SMALL
 from holdfast.builtin.session import open_session
+from holdfast.host import guard, opened
 from holdfast.host.fs import ScopedFs
 from holdfast.host.scope import Scope
 from holdfast.messages import ImagePart, TextPart
@@ -309,3 +310,25 @@ async def test_a_small_local_file_is_read_on_the_loop_and_anything_else_beside_i
             for name in ("small.txt", "large.txt"):
                 assert not (await session.call("Read", {"file_path": name, "limit": 1})).is_error
     assert threads == ["loop", "beside", "beside", "beside"]
+
+
+async def test_paging_through_a_file_reads_it_whole_only_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"line {number}\n" for number in range(60_000))
+    path = bench.put("long.txt", text)
+    monkeypatch.setattr(guard, "_SETTLED_NS", -(1 << 62))
+    whole: list[int] = []
+    reading = opened._whole  # pyright: ignore[reportPrivateUsage]
+
+    def counted(fd: int, size: int, asked: str) -> bytes:
+        whole.append(size)
+        return reading(fd, size, asked)
+
+    monkeypatch.setattr(opened, "_whole", counted)
+    first = await bench.ok("Read", file_path="long.txt", limit=2)
+    assert await bench.ok("Read", file_path="long.txt", limit=2) == first
+    assert await bench.ok("Read", file_path="long.txt", offset=59_998) == " 59999\tline 59998\n 60000\tline 59999"
+    assert await bench.ok("Read", file_path="long.txt", offset=-1) == " 60000\tline 59999"
+    assert len(whole) == 1
+    path.write_text(text.replace("line 0\n", "LINE 0\n"))
+    assert "LINE 0" in await bench.ok("Read", file_path="long.txt", limit=1)
+    assert len(whole) == 2

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.host import guard, opened
 from holdfast.host import lines as engine
-from holdfast.host import opened
+from holdfast.host.guard import ReadLog, digest_of
 from holdfast.host.lines import data_chunks, tail_start, window
 from holdfast.host.opened import OpenFile
 
@@ -121,3 +124,52 @@ def test_the_tail_of_a_huge_sparse_file_is_read_without_reading_it(tmp_path: Pat
         got = file.window(-2, 10)
     assert got.lines == [b"last but one", b"last"]
     assert got.first == -2
+
+
+@given(TEXTS, st.integers(-30, 30), st.integers(1, 30))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_file_that_was_seen_before_shows_the_same_window(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, offset: int, limit: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"seen-{os.getpid()}"
+    path.write_bytes(data)
+    log = ReadLog()
+    with _open(path) as first:
+        assert not first.recall(log)
+        want = first.window(offset, limit)
+        log.record(str(path), first.stat, digest_of(data), want.total)
+    with _settled(), _open(path) as known:
+        log.record(str(path), known.stat, digest_of(data), want.total)
+        assert known.recall(log)
+        assert known.window(offset, limit) == want
+        known.record(log)
+    assert [(seen.digest, seen.lines) for seen in log.seen()] == [(digest_of(data), len(naive(data)))]
+
+
+def test_only_a_file_that_can_be_nothing_else_is_taken_for_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"one\n")
+    log = ReadLog()
+    log.record(str(path), path.stat(), digest_of(b"one\n"))
+    assert log.unchanged(str(path), path.stat()) is None, "it was just written: the clock may not have moved since"
+    with _settled():
+        log.record(str(path), path.stat(), digest_of(b"one\n"))
+    assert log.unchanged(str(path), path.stat()) is not None
+    assert log.unchanged(str(tmp_path / "b"), path.stat()) is None
+    before = path.stat()
+    path.write_bytes(b"two\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert log.unchanged(str(path), path.stat()) is None, "same size and time, but ctime tells"
+
+
+def _open(path: Path) -> OpenFile:
+    fd = os.open(path, os.O_RDONLY)
+    return OpenFile(fd, os.fstat(fd), str(path))
+
+
+@contextmanager
+def _settled() -> Generator[None]:
+    """As if every file were old."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "_SETTLED_NS", -(1 << 62))
+        yield

@@ -28,7 +28,7 @@ from holdfast.tool.depends import Depends
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 MOST_PAGES = 20
-SMALL = 128 * 1024
+SMALL, SMALL_AND_KNOWN = 128 * 1024, 1024 * 1024
 _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
 
@@ -63,7 +63,8 @@ def _read(
     """`at_once` is for the loop's own thread: a small file is shown there sooner than a thread could be woken."""
     shown = fs.show(path)
     with fs.open_read(path) as file:
-        if at_once and (file.stat.st_size > SMALL or file.head().startswith(b"%PDF-")):
+        small = SMALL_AND_KNOWN if file.recall(reads) and not shown.endswith(".ipynb") else SMALL
+        if at_once and (file.stat.st_size > small or file.head().startswith(b"%PDF-")):
             return None
         answer = _answer(fs, file, shown, offset, limit, pages)
         file.record(reads)

@@ -39,6 +39,7 @@ class Seen:
     identity: Identity
     digest: str | None
     settled: bool
+    lines: int | None = None
 
     def still(self, identity: Identity, digest: str | None) -> bool:
         """Whether the file is what was seen: by identity, else by content."""
@@ -61,11 +62,11 @@ class ReadLog:
         self._by_path: dict[str, Seen] = {}
         self._by_inode: dict[tuple[int, int], Seen] = {}
 
-    def record(self, real: str, found: os.stat_result, digest: str | None) -> None:
-        """A file was read or written whole: this is what it is now."""
+    def record(self, real: str, found: os.stat_result, digest: str | None, lines: int | None = None) -> None:
+        """A file was read or written: this is what it is now, and how many lines it has if somebody counted."""
         identity = Identity.of(found)
         settled = time.time_ns() - max(identity.mtime_ns, identity.ctime_ns) > _SETTLED_NS
-        self._put(Seen(real, identity, digest, settled))
+        self._put(Seen(real, identity, digest, settled, lines))
 
     def _put(self, seen: Seen) -> None:
         with self._lock:
@@ -74,6 +75,11 @@ class ReadLog:
                 self._by_inode.pop((before.identity.device, before.identity.inode), None)
             self._by_path[seen.real] = seen
             self._by_inode[seen.identity.device, seen.identity.inode] = seen
+
+    def unchanged(self, real: str, found: os.stat_result) -> Seen | None:
+        """What was seen of a file at this path, where it can't be anything else by now."""
+        seen = self._by_path.get(real)
+        return seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
 
     def find(self, real: str, identity: Identity) -> Seen | None:
         return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
@@ -108,4 +114,5 @@ class ReadLog:
 
     def restore(self, state: list[dict[str, Any]]) -> None:
         for entry in state:
-            self._put(Seen(entry["real"], Identity(**entry["identity"]), entry["digest"], entry["settled"]))
+            identity = Identity(**entry["identity"])
+            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], entry.get("lines")))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from holdfast.errors import SizeLimitExceeded, TimedOut
 from holdfast.host.faults import explained
-from holdfast.host.guard import HASHED_BYTES, ReadLog, digest_of
+from holdfast.host.guard import HASHED_BYTES, ReadLog, Seen, digest_of
 from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
 from holdfast.host.paths import escaped
 from holdfast.host.text import HEAD_BYTES, Form, marked_form
@@ -43,7 +44,7 @@ class OpenDirectory:
 class OpenFile:
     """A regular file that is open for reading; `stat` is what it was when it was opened."""
 
-    __slots__ = ("_asked", "_content", "_form", "fd", "real", "stat")
+    __slots__ = ("_asked", "_content", "_form", "_lines", "_seen", "fd", "real", "stat")
 
     def __init__(self, fd: int, stat: os.stat_result, real: str, asked: str = "") -> None:
         self.fd = fd
@@ -52,6 +53,8 @@ class OpenFile:
         self._asked = asked or real
         self._content: bytes | None = None
         self._form: Form | None = None
+        self._seen: Seen | None = None
+        self._lines: int | None = None
 
     def close(self) -> None:
         os.close(self.fd)
@@ -67,6 +70,12 @@ class OpenFile:
         """Small enough to be read and hashed whole."""
         return self.stat.st_size <= HASHED_BYTES
 
+    def recall(self, reads: ReadLog) -> bool:
+        """Whether a session has read this file before and it is unchanged: then it needs no second whole reading."""
+        self._seen = reads.unchanged(self.real, self.stat)
+        self._lines = self._seen.lines if self._seen else None
+        return self._seen is not None
+
     def content(self) -> bytes:
         """All bytes, read once."""
         if self._content is None:
@@ -78,12 +87,16 @@ class OpenFile:
 
     def head(self) -> bytes:
         """The first bytes, by which a file's kind is told."""
-        if self.is_small:
+        if self._is_read_whole:
             return self.content()[:HEAD_BYTES]
         try:
             return os.pread(self.fd, HEAD_BYTES, 0)
         except OSError as error:
             raise explained(error, self._asked, "read") from None
+
+    @property
+    def _is_read_whole(self) -> bool:
+        return self._content is not None or (self.is_small and self._seen is None)
 
     @property
     def form(self) -> Form:
@@ -94,7 +107,11 @@ class OpenFile:
 
     def record(self, reads: ReadLog) -> None:
         """Note in a session's log what this file is now."""
-        reads.record(self.real, self.stat, digest_of(self.content()) if self.is_small else None)
+        if self._seen is None:
+            digest = digest_of(self.content()) if self.is_small else None
+            reads.record(self.real, self.stat, digest, self._lines)
+        elif self._seen.lines != self._lines:
+            reads.record(self.real, self.stat, self._seen.digest, self._lines)
 
     def is_still_what_was_read(self) -> bool:
         """Whether the bytes are those that were read, where the times can't tell: the file was just changed."""
@@ -106,17 +123,20 @@ class OpenFile:
     def window(self, offset: int, limit: int, *, budget: int = 1 << 62) -> Window:
         """Lines from `offset` on; negative: the last ones. Wide encodings come as UTF-8, others as they are."""
         try:
-            return self._window(offset, limit, budget)
+            found = self._window(offset, limit, budget)
         except OSError as error:
             raise explained(error, self._asked, "read") from None
+        self._lines = found.total if found.total is not None else self._lines
+        return found
 
     def _window(self, offset: int, limit: int, budget: int) -> Window:
         if offset >= 0:
-            count = self.stat.st_size <= COUNTED_BYTES
-            return window(self._chunks(), offset, limit, budget=budget, count=count)
+            count = self._lines is None and self.stat.st_size <= COUNTED_BYTES
+            found = window(self._chunks(), offset, limit, budget=budget, count=count)
+            return found if found.total is not None else replace(found, total=self._lines)
         if self.form.wide or self.stat.st_size <= COUNTED_BYTES:
-            total = count_lines(self._chunks())
-            return window(self._chunks(), max(0, total + offset), limit, budget=budget, count=True)
+            total = count_lines(self._chunks()) if self._lines is None else self._lines
+            return self._window(max(0, total + offset), limit, budget)
         clock = _Clock(self._asked, self.stat.st_size)
         start, there = tail_start(self.fd, self.stat.st_size, -offset, clock.look)
         chunks = file_chunks(self.fd, self.stat.st_size, max(start, len(self.form.bom)))
@@ -126,7 +146,7 @@ class OpenFile:
 
     def _chunks(self) -> Iterator[bytes]:
         start = 0 if self.form.wide else len(self.form.bom)
-        if self.is_small:
+        if self._is_read_whole:
             chunks = data_chunks(self.content(), start)
         else:
             clock = _Clock(self._asked, self.stat.st_size)

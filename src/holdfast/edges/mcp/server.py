@@ -23,6 +23,7 @@ from mcp_types import (
     SetLevelRequestParams,
 )
 from mcp_types import Tool as McpTool
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
 from holdfast.call.run import run_call
 from holdfast.edges.mcp import outputs
@@ -75,6 +76,8 @@ def server_of(desk: Desk) -> Server[Any]:
         on_read_resource=read_output,
         get_tool_input_schema=schemas.get,
     )
+    if isinstance(get_tracer_provider(), ProxyTracerProvider):
+        server.middleware.clear()  # the SDK's spans: nobody has asked for traces
     _add_older_methods(server, desk)
     return server
 

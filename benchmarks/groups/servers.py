@@ -9,6 +9,7 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -215,7 +216,22 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
             },
             at_most={NODE: 1.0},
             rounds=3 * run.rounds,
-            note="whole call over stdio",
+            note="whole call over stdio; the file was read before",
+        ),
+    )
+    firsts = _copies(place / "big.txt", run.rounds + 1)
+    run.step(
+        GROUP,
+        "the first Read of such a file",
+        lambda: compare(
+            run,
+            GROUP,
+            "the first Read of such a file",
+            {
+                "holdfast": lambda: ours().call("Read", {"file_path": next(firsts), "limit": 200}),
+                NODE: lambda: node().call("read_text_file", {"path": big, "head": 200}),
+            },
+            note="hashed for the guard and its lines counted, once; theirs does neither",
         ),
     )
     edits = Edits(place)
@@ -231,6 +247,14 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
             note="whole call over stdio; ours is atomic and synced",
         ),
     )
+
+
+def _copies(file: Path, count: int) -> Iterator[str]:
+    """The names of so many files with the same content, each to be used once."""
+    names = [f"first-{number}.txt" for number in range(count)]
+    for name in names:
+        shutil.copyfile(file, file.with_name(name))
+    return iter(names)
 
 
 class Edits:

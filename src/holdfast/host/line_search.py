@@ -28,6 +28,9 @@ _SHOWN = 2000  # bytes of one row
 _BEFORE = 500  # of them before the match
 _ROW = re.compile(rb"(\d+):(\d+):|(\d+)-")  # column and offset of a match, offset of a line of context
 
+# A whole file that is standard input has a name, too: by that ripgrep maps it instead of reading it.
+_BY_NAME = "/proc/self/fd/0"
+
 Source = Callable[[int], int | Iterator[bytes]]
 
 
@@ -100,7 +103,9 @@ class LineSearch:
         with contextlib.ExitStack() as cleanup:
             if isinstance(source, int):
                 cleanup.callback(os.close, source)
-            process = self._start([find_rg(), *options], source if isinstance(source, int) else subprocess.PIPE)
+            where = _BY_NAME if isinstance(source, int) and start == 0 and os.path.exists(_BY_NAME) else "-"
+            argv = [find_rg(), *options, "--", where]
+            process = self._start(argv, source if isinstance(source, int) else subprocess.PIPE)
             cleanup.callback(_end, process)
             if not isinstance(source, int):
                 self._pump(process, source, cleanup)
@@ -203,7 +208,7 @@ def check_pattern(pattern: str) -> None:
         raise InvalidArgument("pattern has half of a surrogate pair in it, which no text holds") from None
 
 
-_PLAIN = "--no-config --text --no-heading --color=never --encoding=none -j1".split()
+_PLAIN = "--no-config --no-filename --text --no-heading --color=never --encoding=none -j1".split()
 
 
 def _showing(query: Query) -> list[str]:
@@ -218,7 +223,7 @@ def _counting(query: Query) -> list[str]:
 
 def _pattern(query: Query) -> list[str]:
     mode = "--crlf" if query.regex else "--fixed-strings"
-    return [mode, "-e", query.pattern, "--", "-"]
+    return [mode, "-e", query.pattern]
 
 
 def _count(output: IO[bytes]) -> int:

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from builtin.conftest import Bench
@@ -20,6 +21,7 @@ from holdfast.builtin.images import picture
 from holdfast.builtin.read import SMALL
 from holdfast.builtin.session import open_session
 from holdfast.host import guard, opened
+from holdfast.host import pdf as pdf_module
 from holdfast.host.fs import ScopedFs
 from holdfast.host.scope import Scope
 from holdfast.messages import ImagePart, TextPart
@@ -250,6 +252,37 @@ async def test_a_broken_pdf_and_pages_of_a_text_are_clear_errors(bench: Bench) -
     for name in ("broken.pdf", "cut.pdf"):
         await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path=name)
     await bench.fails("INVALID_ARGUMENT", "Read", file_path="a.txt", pages="1")
+
+
+def slow_pdf() -> bytes:
+    """One page that takes minutes to be read."""
+    return pdf("a) Tj\n" + "(b) Tj 1 2 Td\n" * 1_500_000 + "(c")
+
+
+async def test_a_pdf_that_takes_too_long_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pypdf")
+    monkeypatch.setattr(pdf_module, "SECONDS", 1.0)
+    bench.put("slow.pdf", slow_pdf())
+    assert "fewer pages" in await bench.fails("TIMEOUT", "Read", file_path="slow.pdf")
+    assert not _readers()
+
+
+async def test_the_reading_of_a_pdf_ends_with_the_call(bench: Bench) -> None:
+    pytest.importorskip("pypdf")
+    bench.put("slow.pdf", slow_pdf())
+    with anyio.move_on_after(1) as given_up:
+        await bench.call("Read", file_path="slow.pdf")
+    assert given_up.cancelled_caught
+    with anyio.fail_after(10):
+        while _readers():
+            await anyio.sleep(0.05)
+
+
+def _readers() -> list[int]:
+    """Children of this process that read a PDF."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").parent.parent.glob("*/children")
+    ids = [int(id) for file in children for id in file.read_text().split()]
+    return [id for id in ids if b"pdf_child" in Path(f"/proc/{id}/cmdline").read_bytes()]
 
 
 async def test_notebooks_are_cells_with_outputs(bench: Bench) -> None:

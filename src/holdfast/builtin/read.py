@@ -44,7 +44,7 @@ async def read(
     reads: Annotated[ReadLog, Depends(READS)],
 ) -> str | list[Part]:
     """Reads a file: text as numbered lines, images, PDF pages, notebook cells. Read a file before you edit it."""
-    work = partial(_read, fs, reads, file_path, offset, limit, pages)
+    work = partial(_read, fs, reads, file_path, offset, limit, pages, ctx)
     if fs.answers_at_once and (answer := work(at_once=True)) is not None:
         return answer
     return await in_thread(work, ctx) or ""
@@ -57,6 +57,7 @@ def _read(
     offset: int,
     limit: int,
     pages: str | None,
+    ctx: ToolContext,
     *,
     at_once: bool = False,
 ) -> str | list[Part] | None:
@@ -66,17 +67,19 @@ def _read(
         small = SMALL_AND_KNOWN if file.recall(reads) and not shown.endswith(".ipynb") else SMALL
         if at_once and (file.stat.st_size > small or file.head().startswith(b"%PDF-")):
             return None
-        answer = _answer(fs, file, shown, offset, limit, pages)
+        answer = _answer(fs, file, shown, offset, limit, pages, ctx)
         file.record(reads)
     return answer
 
 
-def _answer(fs: ScopedFs, file: OpenFile, shown: str, offset: int, limit: int, pages: str | None) -> str | list[Part]:
+def _answer(
+    fs: ScopedFs, file: OpenFile, shown: str, offset: int, limit: int, pages: str | None, ctx: ToolContext
+) -> str | list[Part]:
     head = file.head()
     if media_type(head) is not None:
         return _image(file, shown)
     if head.startswith(b"%PDF-"):
-        return _pdf(file, shown, pages)
+        return _pdf(file, shown, pages, ctx)
     if pages is not None:
         raise InvalidArgument(f"`pages` is for PDF files; `{shown}` is none. Use offset and limit")
     if is_binary(head):
@@ -143,9 +146,10 @@ def _image(file: OpenFile, shown: str) -> list[Part]:
     return [TextPart(words), ImagePart(data, found.media_type, found.width, found.height)]
 
 
-def _pdf(file: OpenFile, shown: str, pages: str | None) -> str:
+def _pdf(file: OpenFile, shown: str, pages: str | None, ctx: ToolContext) -> str:
     first, last = _page_range(pages)
-    found = pdf_pages(_whole(file, shown), first, last - first + 1, shown)
+    cancelled = partial(getattr, ctx, "cancelled")
+    found = pdf_pages(_whole(file, shown), first, last - first + 1, shown, is_cancelled=cancelled)
     if first > found.total:
         return f"[`{shown}` has {found.total} pages; page {first} is past the end]"
     rows: list[str] = []

@@ -1,15 +1,23 @@
-"""The text of PDF pages, by pypdf, which is loaded when the first PDF is read."""
+"""The text of PDF pages, by pypdf, in a process of its own: it ends when it takes too long or nobody waits for it."""
 
 from __future__ import annotations
 
-import io
-import logging
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from holdfast.errors import BinaryNotSupported
+from holdfast.errors import BinaryNotSupported, Cancelled, TimedOut
+from holdfast.host.sandbox import interpreter
 
-# What pypdf raises on files that are not what they claim to be, besides its own errors.
-_BROKEN = (ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OSError, RecursionError)
+SECONDS = 20.0
+_LOOK_SECONDS = 0.1
+_CHILD = str(Path(__file__).with_name("pdf_child.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +29,45 @@ class Pages:
     total: int
 
 
-def pdf_pages(data: bytes, first: int, count: int, shown: str) -> Pages:
+def pdf_pages(
+    data: bytes, first: int, count: int, shown: str, *, is_cancelled: Callable[[], bool] = lambda: False
+) -> Pages:
     """Up to `count` pages from `first` on."""
-    try:
-        import pypdf  # noqa: PLC0415 - an extra, and heavy: only who reads a PDF pays for it
-        from pypdf.errors import PyPdfError  # noqa: PLC0415 - as above
-    except ImportError:
-        raise BinaryNotSupported(
-            f"`{shown}` is a PDF; reading it needs the extra: pip install 'holdfast[pdf]'"
-        ) from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise BinaryNotSupported(f"`{shown}` is a PDF with a password; it can't be read")
-        total = len(reader.pages)
-        chosen = range(first - 1, min(total, first - 1 + count))
-        return Pages([reader.pages[number].extract_text() for number in chosen], first, total)
-    except (PyPdfError, *_BROKEN) as fault:
-        raise BinaryNotSupported(f"`{shown}` can't be read as a PDF: {type(fault).__name__}") from None
+    if importlib.util.find_spec("pypdf") is None:
+        raise BinaryNotSupported(f"`{shown}` is a PDF; reading it needs the extra: pip install 'holdfast[pdf]'")
+    order = {"path": sys.path, "first": first, "count": count}
+    found = _answer(json.dumps(order).encode() + b"\n" + data, shown, is_cancelled)
+    if found.get("password"):
+        raise BinaryNotSupported(f"`{shown}` is a PDF with a password; it can't be read")
+    if "fault" in found:
+        raise BinaryNotSupported(f"`{shown}` can't be read as a PDF: {found['fault']}")
+    return Pages(found["texts"], first, found["total"])
+
+
+def _answer(question: bytes, shown: str, is_cancelled: Callable[[], bool]) -> dict[str, Any]:
+    command = [interpreter(), "-I", _CHILD]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env={}, cwd="/") as child:
+        try:
+            answer = _waited_for(child, question, shown, is_cancelled)
+        finally:
+            child.kill()
+    return json.loads(answer) if child.returncode == 0 else {"fault": "its reader broke down"}
+
+
+def _waited_for(
+    child: subprocess.Popen[bytes], question: bytes, shown: str, is_cancelled: Callable[[], bool]
+) -> bytes:
+    until = time.monotonic() + SECONDS
+    unsaid: bytes | None = question
+    while True:
+        try:
+            return child.communicate(unsaid, timeout=_LOOK_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            unsaid = None  # it is remembered
+            if is_cancelled():
+                raise Cancelled("the call was cancelled") from None
+            if time.monotonic() > until:
+                raise TimedOut(
+                    f'`{shown}` was not read within {SECONDS:.0f} s; ask for fewer pages, as in pages="1"'
+                ) from None

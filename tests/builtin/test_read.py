@@ -337,9 +337,8 @@ async def test_a_small_local_file_is_read_on_the_loop_and_anything_else_beside_i
     (root / "small.txt").write_text("a\n", encoding="utf-8")
     (root / "large.txt").write_text("a\n" * SMALL, encoding="utf-8")
     for local in (True, False):
-        fs = ScopedFs(Scope.workspace(root))
-        fs.__dict__["answers_at_once"] = local
-        async with open_session(fs) as session:
+        monkeypatch.setattr(ScopedFs, "answers_at_once", local)
+        async with open_session(ScopedFs(Scope.workspace(root))) as session:
             for name in ("small.txt", "large.txt"):
                 assert not (await session.call("Read", {"file_path": name, "limit": 1})).is_error
     assert threads == ["loop", "beside", "beside", "beside"]

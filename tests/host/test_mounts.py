@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.host.mounts import all_local
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from holdfast.host import mounts
+from holdfast.host.mounts import Locality, all_local
 
 TABLE = """\
 20 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -33,3 +40,30 @@ def test_a_name_that_only_begins_alike_is_another_place() -> None:
 def test_what_is_not_known_is_not_local() -> None:
     assert not all_local(["/home/me"], "")
     assert not all_local([], TABLE)
+
+
+def test_what_is_mounted_later_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    table = mounts._table  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(mounts, "_table", lambda: looks.append(None) or table())
+    place = Locality([str(tmp_path)])
+    first = place.all_local
+    assert place.all_local == first
+    assert len(looks) == 1
+    there = tmp_path / "far"
+    there.mkdir()
+    mounted = subprocess.run(["mount", "-t", "ramfs", "none", str(there)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        monkeypatch.setattr(mounts, "_LOCAL", frozenset(mounts._LOCAL - {"ramfs"}))  # pyright: ignore[reportPrivateUsage]
+        assert not place.all_local
+    finally:
+        subprocess.run(["umount", str(there)], check=True)
+    assert place.all_local == first
+
+
+def test_a_locality_leaves_no_descriptor(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    assert Locality([str(tmp_path)]).all_local in (True, False)
+    assert os.listdir("/proc/self/fd") == before

@@ -47,7 +47,7 @@ from holdfast.host.faults import explained
 from holdfast.host.globs import Glob, check_glob, compile_glob, hiding, is_literal
 from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from holdfast.host.match import exact_spans, spliced, splices
-from holdfast.host.mounts import all_local
+from holdfast.host.mounts import Locality
 from holdfast.host.opened import OpenDirectory, OpenFile
 from holdfast.host.paths import WorkPath, escaped
 from holdfast.host.protect import protected_by
@@ -109,10 +109,14 @@ class ScopedFs:
         """How paths are confined here: `openat2` or `walk`."""
         return self._resolver.strategy
 
-    @functools.cached_property
+    @property
     def answers_at_once(self) -> bool:
         """Whether all that can be opened is on a disk of this machine: no network to wait for."""
-        return self.scope.read is not None and all_local(self.roots)
+        return self.scope.read is not None and self._locality.all_local
+
+    @functools.cached_property
+    def _locality(self) -> Locality:
+        return Locality(self.roots)
 
     def within_roots(self) -> ScopedFs:
         """The same files without unrestricted reading: what is outside the named roots is refused."""

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import select
+import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+_TABLE = "/proc/self/mountinfo"
 _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs zfs f2fs bcachefs tmpfs ramfs overlay".split())
+
+
+class Locality:
+    """Whether directories are local, judged again whenever something was mounted or unmounted since."""
+
+    def __init__(self, directories: Iterable[str]) -> None:
+        self._directories = tuple(directories)
+        self._local: bool | None = None
+        self._changes = select.poll()
+        with suppress(OSError):
+            table = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
+            weakref.finalize(self, os.close, table)
+            self._changes.register(table, select.POLLPRI)
+
+    @property
+    def all_local(self) -> bool:
+        if self._changes.poll(0) or self._local is None:
+            self._local = all_local(self._directories)
+        return self._local
 
 
 def all_local(directories: Iterable[str], table: str | None = None) -> bool:
@@ -27,7 +51,7 @@ def _holds(upper: str, lower: str) -> bool:
 
 def _table() -> str:
     try:
-        return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+        return Path(_TABLE).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
 

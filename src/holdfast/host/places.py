@@ -25,6 +25,15 @@ def cache_directory() -> Path:
     return home / "holdfast"
 
 
+def own_code_beneath(directory: str) -> str | None:
+    """Where this program's code lies if that is beneath a directory: whoever writes there can change it."""
+    base = os.path.realpath(directory).rstrip("/") + "/"
+    for place in (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), os.path.realpath(sys.prefix)):
+        if place.startswith(base):
+            return place
+    return None
+
+
 def private_places() -> tuple[str, ...]:
     """What no command may read where that can be prevented: the token, and what other sessions were answered."""
     try:

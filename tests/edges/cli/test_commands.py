@@ -220,6 +220,18 @@ def test_doctor_tells_what_this_machine_offers(project: Path) -> None:
     assert findings["Bash sandbox"]["words"].split(":")[0] in ("bwrap", "landlock", "none")
 
 
+def test_doctor_warns_where_an_agent_could_change_the_server_itself(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> dict[str, str]:
+        return next(one for one in json.loads(run("doctor", "--json").stdout) if one["what"] == "its own code")
+
+    assert said()["state"] == "good"
+    monkeypatch.setattr(sys, "prefix", str(project / ".venv"))
+    assert said()["state"] == "fair"
+    assert str(project / ".venv") in said()["words"]
+
+
 def test_completion_gives_a_line_for_the_shell_and_the_names_of_tools(project: Path) -> None:
     assert "_HOLDFAST_COMPLETE=bash_source" in run("completion", "bash").stdout
     asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast call re", "COMP_CWORD": "2"}

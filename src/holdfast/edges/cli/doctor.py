@@ -15,7 +15,7 @@ import click
 from holdfast.builtin.config import load_config
 from holdfast.errors import ToolError
 from holdfast.host.beneath import chosen_strategy
-from holdfast.host.places import private_directory, state_directory
+from holdfast.host.places import own_code_beneath, private_directory, state_directory
 from holdfast.host.sandbox import choose
 from holdfast.host.search import find_rg
 from holdfast.host.store import cache_directory
@@ -52,6 +52,7 @@ def doctor(config_file: str | None, as_json: bool) -> None:
 def _examined(config_file: str | None) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("holdfast", "good", f"{version('holdfast')} on Python {platform.python_version()}, {system}")
+    yield _own_code()
     yield _tried("files", _confinement)
     yield _tried("ripgrep", lambda: Finding("ripgrep", "good", find_rg()))
     yield _sandbox()
@@ -60,6 +61,16 @@ def _examined(config_file: str | None) -> Iterator[Finding]:
     yield _tried("configuration", lambda: _configured(config_file))
     for package, use in _EXTRAS.items():
         yield _extra(package, use)
+
+
+def _own_code() -> Finding:
+    place = own_code_beneath(".")
+    if place is None:
+        return Finding("its own code", "good", "outside this directory")
+    words = (
+        f"in {place}, inside this directory: an agent that works here could change it, and it runs unconfined at the"
+    )
+    return Finding("its own code", "fair", f"{words} next start; install it elsewhere, as with `pipx install`")
 
 
 def _tried(what: str, look: Callable[[], Finding]) -> Finding:

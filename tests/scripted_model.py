@@ -1,4 +1,4 @@
-"""A model that plays a list of tool calls, on loopback: Anthropic's Messages API and OpenAI's chat completions."""
+"""A model that plays a list of tool calls, on loopback, in Anthropic's Messages API and OpenAI's two."""
 
 from __future__ import annotations
 
@@ -63,6 +63,8 @@ class _Model(BaseHTTPRequestHandler):
             self._chat(body)
         elif "/messages" in self.path:
             self._messages(body)
+        elif self.path.endswith("/responses"):
+            self._responses(body)
         else:
             self._reply({})
 
@@ -115,6 +117,27 @@ class _Model(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
         self._reply({"id": "c", "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]})
 
+    def _responses(self, body: dict[str, Any]) -> None:
+        results = [one for one in body.get("input", []) if one.get("type") == "function_call_output"]
+        call = self._next([name for tool in body.get("tools", []) for name in _names(tool)], results)
+        played = len(results)
+        if call:
+            space, _, name = call[0].rpartition(".")  # a tool in a namespace is called by both
+            item = {"type": "function_call", "name": name, **({"namespace": space} if space else {})}
+            begun: dict[str, Any] = {**item, "id": f"fc_{played}", "call_id": f"call_{played}", "arguments": ""}
+            whole = {**begun, "arguments": json.dumps(call[1])}
+        else:
+            begun = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+            whole = {**begun, "content": [{"type": "output_text", "text": "FINISHED"}]}
+        response = {"id": f"resp_{played}"}
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        self._stream(
+            ("response.created", {"response": response}),
+            ("response.output_item.added", {"output_index": 0, "item": begun}),
+            ("response.output_item.done", {"output_index": 0, "item": whole}),
+            ("response.completed", {"response": {**response, "usage": usage}}),
+        )
+
     def _reply(self, found: dict[str, Any]) -> None:
         self._send(json.dumps(found).encode(), "application/json")
 
@@ -129,3 +152,10 @@ class _Model(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
+
+
+def _names(tool: dict[str, Any]) -> list[str]:
+    """The names in one entry of a Responses request: a namespace holds several, a tool of the API's own has none."""
+    if tool.get("type") == "namespace":
+        return [f"{tool['name']}.{one['name']}" for one in tool["tools"]]
+    return [tool["name"]] if "name" in tool else []

@@ -73,7 +73,7 @@ COMMAND_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "programs don't come from the workspace",
         "host/sandbox.py",
-        "if not inside and (found :=",
+        "if not is_below(os.path.realpath(place), *within) and (found :=",
         "if (found :=",
         f"{SANDBOX} -k never_taken",
     ),
@@ -245,7 +245,7 @@ SEARCH_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "ripgrep doesn't come from the workspace",
         "host/search.py",
-        "if not any(_is_beneath(spelling, roots) for spelling in (candidate, os.path.realpath(candidate))):",
+        "if not any(is_below(spelling, *roots) for spelling in (candidate, os.path.realpath(candidate))):",
         "if True:",
         f"{SEARCH} -k never_taken",
     ),

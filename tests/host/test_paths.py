@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from holdfast.errors import InvalidArgument
-from holdfast.host.paths import WorkPath, escaped
+from holdfast.host.paths import WorkPath, after, escaped, is_below
 
 
 class Arguments(BaseModel):
@@ -68,3 +68,21 @@ def test_a_shown_name_is_always_one_printable_line(name: str) -> None:
     assert len(shown.splitlines()) <= 1
     assert "\x1b" not in shown
     shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "rest"),
+    [
+        ("/a", "/a", ""),
+        ("/a/b", "/a", "b"),
+        ("/ab", "/a", None),
+        ("/", "/", ""),
+        ("/a", "/", "a"),
+        ("/a", "/a/b", None),
+    ],
+)
+def test_what_lies_below_a_directory(path: str, base: str, rest: str | None) -> None:
+    assert after(base, path) == rest
+    assert is_below(path, base) == (rest is not None)
+    assert is_below(path, "/elsewhere", base) == (rest is not None)
+    assert not is_below(path)

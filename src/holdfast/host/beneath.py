@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.errors import Internal, NotDirectory, NotFile, NotFound, SandboxViolation
-from holdfast.host.paths import escaped
+from holdfast.host.paths import after, escaped
 
 Strategy = Literal["openat2", "walk"]
 
@@ -86,8 +86,8 @@ class Root:
 
     def rest(self, absolute: str) -> str | None:
         """What follows this root in an absolute path, in either spelling; None when it is not below."""
-        rest = _after(self.real, absolute)
-        return rest if rest is not None else _after(self.given, absolute)
+        rest = after(self.real, absolute)
+        return rest if rest is not None else after(self.given, absolute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,25 +191,12 @@ def _fast(root: Root, rest: str) -> Place | None:
 def _real_below(root: Root, fd: int) -> str:
     """The real path of an open directory from its root. Not below it (moved away meanwhile): refused."""
     real = os.readlink(f"/proc/self/fd/{fd}")
-    below = _after(root.real, real)
+    below = after(root.real, real)
     if below is None:  # perhaps the root itself was moved
-        below = _after(os.readlink(f"/proc/self/fd/{root.fd}"), real)
+        below = after(os.readlink(f"/proc/self/fd/{root.fd}"), real)
     if below is None:
         raise SandboxViolation("the directory was moved out of the workspace while it was opened; try again")
     return below
-
-
-def is_below(path: str, base: str) -> bool:
-    """Whether a path is a directory or lies in it."""
-    return _after(base, path) is not None
-
-
-def _after(base: str, path: str) -> str | None:
-    """What follows a directory in a path; None when the path is not below it."""
-    if path == base:
-        return ""
-    prefix = base if base == "/" else base + "/"
-    return path[len(prefix) :] if path.startswith(prefix) else None
 
 
 class _Walk:

@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
+from holdfast.host.paths import is_below
+
 ALLOWED: tuple[str, ...] = (
     *"PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ".split(),
     *"XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME".split(),
@@ -81,4 +83,4 @@ def _outside(roots: tuple[str, ...], path: str) -> str:
 
 def _is_inside(place: str, roots: tuple[str, ...]) -> bool:
     spellings = (os.path.normpath(place), os.path.realpath(place))
-    return any(os.path.commonpath([spelling, root]) == root for spelling in spellings for root in roots)
+    return any(is_below(spelling, *roots) for spelling in spellings)

@@ -39,7 +39,6 @@ from holdfast.host.beneath import (
     Root,
     Strategy,
     chosen_strategy,
-    is_below,
     is_kernel_view,
     strategy_works,
 )
@@ -49,7 +48,7 @@ from holdfast.host.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from holdfast.host.match import exact_spans, spliced, splices
 from holdfast.host.mounts import Locality
 from holdfast.host.opened import OpenDirectory, OpenFile
-from holdfast.host.paths import WorkPath, escaped
+from holdfast.host.paths import WorkPath, escaped, is_below
 from holdfast.host.protect import protected_by
 from holdfast.host.scope import Scope
 from holdfast.host.search import GlobResult, GrepOptions, GrepResult, Stop, check_options, check_pattern, glob, grep

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.host.paths import is_below
+
 _TABLE = "/proc/self/mountinfo"
 _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs zfs f2fs bcachefs tmpfs ramfs overlay".split())
 
@@ -40,13 +42,9 @@ def all_local(directories: Iterable[str], table: str | None = None) -> bool:
 
 
 def _is_local(directory: str, mounts: list[tuple[str, str]]) -> bool:
-    over = [(len(place), kind) for place, kind in mounts if _holds(place, directory)]
-    beneath = [kind for place, kind in mounts if place != directory and _holds(directory, place)]
+    over = [(len(place), kind) for place, kind in mounts if is_below(directory, place)]
+    beneath = [kind for place, kind in mounts if place != directory and is_below(place, directory)]
     return bool(over) and max(over)[1] in _LOCAL and all(kind in _LOCAL for kind in beneath)
-
-
-def _holds(upper: str, lower: str) -> bool:
-    return lower == upper or lower.startswith(f"{upper.rstrip('/')}/")
 
 
 def _table() -> str:

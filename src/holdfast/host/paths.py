@@ -87,3 +87,16 @@ def _escape(match: re.Match[str]) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte that os.fsdecode could not decode
         return f"\\x{code - 0xDC00:02x}"
     return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def is_below(path: str, *bases: str) -> bool:
+    """Whether an absolute path is one of these directories or lies in one."""
+    return any(after(base, path) is not None for base in bases)
+
+
+def after(base: str, path: str) -> str | None:
+    """What follows a directory in a path; None when the path is not below it."""
+    if path == base:
+        return ""
+    prefix = f"{base.rstrip('/')}/"
+    return path[len(prefix) :] if path.startswith(prefix) else None

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from holdfast.errors import Internal
+from holdfast.host.paths import is_below
 
 
 def state_directory() -> Path:
@@ -27,9 +28,9 @@ def cache_directory() -> Path:
 
 def own_code_beneath(directory: str) -> str | None:
     """Where this program's code lies if that is beneath a directory: whoever writes there can change it."""
-    base = os.path.realpath(directory).rstrip("/") + "/"
+    base = os.path.realpath(directory)
     for place in (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), os.path.realpath(sys.prefix)):
-        if place.startswith(base):
+        if is_below(place, base):
             return place
     return None
 

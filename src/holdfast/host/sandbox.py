@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidArgument
+from holdfast.host.paths import is_below
 
 Mode: TypeAlias = Literal["auto", "require", "off"]
 Level: TypeAlias = Literal["bwrap", "landlock", "none"]
@@ -114,9 +115,7 @@ def find_program(name: str, within: Sequence[str] = (), *, on_path: bool = True)
     if on_path:
         places += [place for place in os.environ.get("PATH", "").split(":") if place.startswith("/")]
     for place in places:
-        real = os.path.realpath(place)
-        inside = any(real == root or real.startswith(root.rstrip("/") + "/") for root in within)
-        if not inside and (found := shutil.which(name, path=place)):
+        if not is_below(os.path.realpath(place), *within) and (found := shutil.which(name, path=place)):
             return found
     return ""
 

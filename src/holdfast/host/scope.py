@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidArgument, NotDirectory, NotFound
+from holdfast.host.paths import is_below
 from holdfast.host.patterns import Patterns
 
 # What turns into code when somebody else's program next looks at it: never written unless the user lifts it.
@@ -112,4 +113,4 @@ def _directory(place: Place, wide: bool) -> Directory:
 
 def _is_wide(real: str) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))
-    return real in ("/", home) or home.startswith(real.rstrip("/") + "/")
+    return is_below(home, real)

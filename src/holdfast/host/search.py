@@ -28,6 +28,7 @@ from holdfast.errors import Cancelled, Internal, InvalidArgument, InvalidRegex
 from holdfast.host.confine import Child, start_confined
 from holdfast.host.globs import Glob, compile_filter
 from holdfast.host.hits import MAX_LINE_BYTES, ChosenLines, FileHits, FirstHits, HitReader, Line, window
+from holdfast.host.paths import is_below
 
 TIMEOUT_SECONDS = 20.0
 OLDEST_VERSION = 13
@@ -171,7 +172,7 @@ def _candidates(beside: str, search_path: str, roots: tuple[str, ...]) -> Iterab
     for directory in search_path.split(os.pathsep):
         if os.path.isabs(directory):
             for candidate in _executables(directory):
-                if not any(_is_beneath(spelling, roots) for spelling in (candidate, os.path.realpath(candidate))):
+                if not any(is_below(spelling, *roots) for spelling in (candidate, os.path.realpath(candidate))):
                     yield candidate
 
 
@@ -179,10 +180,6 @@ def _executables(directory: str) -> Iterable[str]:
     candidate = os.path.join(directory, "rg")
     if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
         yield candidate
-
-
-def _is_beneath(path: str, roots: Iterable[str]) -> bool:
-    return any(os.path.commonpath([path, root]) == root for root in roots)
 
 
 def _version(rg: str) -> int | None:

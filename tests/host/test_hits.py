@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.host.hits import ChosenLines, FileHits, FirstHits, HitReader, Line, window
@@ -62,12 +62,14 @@ def test_any_pieces_give_the_window_that_a_naive_reader_gives(
     assert first.files == len({name for name, _, _ in matches})
 
 
-@settings(max_examples=50)
+@settings(max_examples=150)
 @given(FILES, st.lists(st.integers(0, 10_000), max_size=3), st.integers(0, 5), st.integers(1, 5), st.integers(1, 3))
+@example({"x": {1: (True, ""), 2: (True, ""), 3: (False, "")}}, [], 0, 1, 2)
 def test_a_window_with_context_does_not_depend_on_how_much_was_kept(
     files: dict[str, dict[int, tuple[bool, str]]], cuts: list[int], offset: int, limit: int, around: int
 ) -> None:
-    just_enough, everything = FirstHits(offset + limit, by_file=False), FirstHits(10_000, by_file=False)
+    just_enough = FirstHits(offset + limit, by_file=False, after=around)
+    everything = FirstHits(10_000, by_file=False, after=around)
     read(printed(files), cuts, just_enough)
     read(printed(files), cuts, everything)
     a, b = (window(kept.in_order(), offset, limit, before=0, after=around) for kept in (just_enough, everything))

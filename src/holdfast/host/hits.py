@@ -61,6 +61,7 @@ class OpenFile:
     kept: bool
     count: int = 0
     lines: list[Line] = field(default_factory=list[Line])
+    last_wanted: int | None = None
 
 
 class Collector(Protocol):
@@ -77,11 +78,12 @@ class FirstHits:
     Room is counted in matching lines, or in files with `by_file`. Memory is bounded by room, not by the hits.
     """
 
-    def __init__(self, room: int, *, by_file: bool) -> None:
+    def __init__(self, room: int, *, by_file: bool, after: int = 0) -> None:
         self.files = 0
         self.matches = 0
         self._room = room
         self._by_file = by_file
+        self._after = after
         self._kept: list[tuple[bytes, FileHits]] = []
         self._held = 0
         self._bound: bytes | None = None
@@ -90,8 +92,12 @@ class FirstHits:
         return self._bound is None or path < self._bound
 
     def takes_more(self, file: OpenFile) -> bool:
-        """One match more than there is room for, so that the context after the last one is there."""
-        return not self._by_file and file.count <= self._room
+        """As many matches as there is room for, and the context after the last one, be it matches, too."""
+        if self._by_file or file.count < self._room:
+            return not self._by_file
+        if file.last_wanted is None:
+            file.last_wanted = [line.number for line in file.lines if line.is_match][self._room - 1] + self._after
+        return file.lines[-1].number < file.last_wanted
 
     def add(self, file: OpenFile) -> None:
         self.files += 1

@@ -367,7 +367,7 @@ def grep(
 ) -> GrepResult:
     """The lines that match `pattern` beneath a place. A bad pattern is told before anything is opened."""
     by_file = options.mode != "content"
-    first = FirstHits(options.offset + options.limit, by_file=by_file)
+    first = FirstHits(options.offset + options.limit, by_file=by_file, after=options.after)
     context = bool(options.before or options.after) and not by_file
     reader = HitReader(first, keep=_keeps(place, options), context=context)
     run = functools.partial(_run, place, stop=stop or Stop(), deadline=time.monotonic() + seconds)

@@ -25,7 +25,7 @@ base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 """
-WAITED_FOR = ("-c", "mcp_servers.holdfast.required=true", "-c", "mcp_servers.holdfast.startup_timeout_sec=120")
+WAITED_FOR = ("-c", "mcp_servers.holdfast.startup_timeout_sec=120")
 APPROVED = ("-c", 'mcp_servers.holdfast.default_tools_approval_mode="approve"')
 READ = ("mcp__holdfast.Read", {"file_path": "a.txt"})
 EDIT = ("mcp__holdfast.Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"})

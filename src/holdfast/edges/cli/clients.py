@@ -21,7 +21,13 @@ class Client:
 
     def on_stdio(self, command: list[str]) -> Server:
         entry: Server = {"command": command[0], "args": command[1:]}
-        return {"type": "stdio", **entry} if self.title in ("Claude Code", "VS Code") else entry
+        match self.title:
+            case "Claude Code" | "VS Code":
+                return {"type": "stdio", **entry}
+            case "Codex":  # it waits a second for a server, then begins without its tools and says nothing
+                return {**entry, "required": True}
+            case _:
+                return entry
 
     def over_http(self, url: str, token: str | None) -> Server:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

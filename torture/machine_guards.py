@@ -358,6 +358,13 @@ CLIENT_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{STDIO} -k 100_mb",
     ),
     (
+        "a client that reads no answers is not listened to",
+        "host/wire.py",
+        "while self._is_crowded:",
+        "while False:",
+        f"{STDIO} -k no_longer_listened",
+    ),
+    (
         "nothing else reads or writes the wire",
         "host/wire.py",
         "        _divert()\n        yield",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import socket
 import threading
+import tty
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -98,6 +101,59 @@ def test_the_loop_goes_on_while_nobody_reads(ends: tuple[int, int]) -> None:
 
     assert anyio.run(main)
     assert not fcntl.fcntl(writing, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+def test_the_loop_goes_on_while_nobody_reads_a_terminal() -> None:
+    reading, writing = pty.openpty()
+    tty.setraw(writing)
+    got: list[bytes] = []
+
+    def read() -> None:
+        while sum(map(len, got)) < 300_000:
+            got.append(os.read(reading, 65_536))
+
+    async def main() -> None:
+        wire = Wire(0, writing, 1000)
+        with anyio.move_on_after(0.1) as scope:
+            await wire.write(b"x" * 300_000)
+        assert scope.cancelled_caught
+        await anyio.to_thread.run_sync(read)
+        wire.close()
+
+    try:
+        anyio.run(main)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert b"".join(got) == b"x" * 300_000
+
+
+def test_there_is_room_until_much_is_unsent_and_again_when_it_is_read(ends: tuple[int, int]) -> None:
+    reading, writing = ends
+    asking, telling = os.pipe()
+    threads: list[threading.Thread] = []
+
+    async def main() -> list[bool]:
+        wire = Wire(asking, writing, 1000)
+        said = [await wire.room(0.05)]
+        async with anyio.create_task_group() as group:
+            for _ in range(6):
+                group.start_soon(wire.write, b"x" * 1_000_000)
+            await anyio.sleep(0)
+            with anyio.move_on_after(0.2) as waited:
+                await wire.room(0.05)
+            said.append(waited.cancelled_caught)
+            os.close(telling)
+            said.append(await wire.room(0.05))
+            threads.append(_reader(reading, []))
+            said.append(await wire.room(30))
+        wire.close()
+        os.close(writing)
+        await anyio.to_thread.run_sync(threads[0].join)
+        return said
+
+    assert anyio.run(main) == [True, True, False, True]
+    os.close(asking)
 
 
 def test_a_reader_that_is_gone_is_told_to_every_sender(ends: tuple[int, int]) -> None:

@@ -22,6 +22,8 @@ import anyio.to_thread
 
 _CHUNK = 1 << 18
 _HIGH_WATER = 1 << 22
+_MANY_UNSENT = 512
+_PTMX = (5, 2)
 
 
 class LineTooLong(Exception):
@@ -76,9 +78,9 @@ class Wire:
         self._arrived = asyncio.Event()
         self._ended = False
         self._reading = False
-        self._unsent: deque[memoryview] = deque()
-        self._queued = self._written = 0
-        self._progress = asyncio.Event()  # set for a moment whenever something was written
+        self._unsent: deque[_Message] = deque()
+        self._unsent_bytes = self._sent_bytes = 0
+        self._relief = asyncio.Event()  # set for a moment whenever there is room again
         self._sending = False
         self._fault: OSError | None = None
         self._loop = asyncio.get_running_loop()
@@ -158,34 +160,60 @@ class Wire:
     async def write(self, data: bytes) -> None:
         """Returns when all is written; raises OSError when nobody reads. What was begun is written to its end even
         where the caller is cancelled meanwhile: half a message would spoil every one after it."""
-        self._queued += 1
-        mine = self._queued
-        self._unsent.append(memoryview(data))
+        message = _Message(memoryview(data), self._loop.create_future())
+        self._unsent.append(message)
+        self._unsent_bytes += len(data)
         if not self._sending:
             self._send()
-        while self._written < mine and self._fault is None:
-            await self._progress.wait()
-        if self._written < mine and self._fault is not None:
+        await message.done
+        if self._fault is not None and message.rest:
             raise self._fault
+
+    async def room(self, patience: float) -> bool:
+        """Waits while too much is written that the other end does not take. False: it has closed its own side, and
+        took nothing for `patience` seconds."""
+        while self._is_crowded:
+            sent = self._sent_bytes
+            with anyio.move_on_after(patience):
+                await self._relief.wait()
+            if self._is_crowded and sent == self._sent_bytes and (self._ended or _is_hung_up(self._source)):
+                return False
+        return True
+
+    @property
+    def _is_crowded(self) -> bool:
+        return len(self._unsent) > _MANY_UNSENT or self._unsent_bytes > _HIGH_WATER
 
     def _send(self) -> None:
         """As much as the other end takes now; the loop comes back here when it takes more."""
         try:
             while self._unsent:
-                rest = self._unsent[0][self._sink.put(self._unsent[0]) :]
-                if rest:
-                    self._unsent[0] = rest
-                else:
-                    self._unsent.popleft()
-                    self._written += 1
+                self._advance(self._unsent[0])
             self._stop_sending()
         except BlockingIOError:
             self._keep_sending()
         except OSError as fault:
             self._fault = fault
             self._stop_sending()
-        self._progress.set()
-        self._progress.clear()
+            self._give_up()
+        if not self._is_crowded:
+            self._relief.set()
+            self._relief.clear()
+
+    def _advance(self, message: _Message) -> None:
+        count = self._sink.put(message.rest)
+        self._sent_bytes += count
+        self._unsent_bytes -= count
+        message.rest = message.rest[count:]
+        if not message.rest:
+            self._unsent.popleft()
+            message.settle()
+
+    def _give_up(self) -> None:
+        for message in self._unsent:
+            message.settle()
+        self._unsent.clear()
+        self._unsent_bytes = 0
 
     def _keep_sending(self) -> None:
         if not self._sending:
@@ -198,6 +226,27 @@ class Wire:
             self._sending = False
 
 
+class _Message:
+    """What is left of a message, and who waits for it to be gone."""
+
+    __slots__ = ("done", "rest")
+
+    def __init__(self, rest: memoryview, done: asyncio.Future[None]) -> None:
+        self.rest = rest
+        self.done = done
+
+    def settle(self) -> None:
+        if not self.done.done():  # its sender was cancelled
+            self.done.set_result(None)
+
+
+def _is_hung_up(fd: int) -> bool:
+    """Whether the other end was closed, though there may be something left to read."""
+    poll = select.poll()
+    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # being closed is told unasked, half closed only on Linux
+    return bool(poll.poll(0))
+
+
 class _Sink:
     """Where bytes go, without ever blocking and without a change that whoever shares the descriptor would notice."""
 
@@ -205,12 +254,13 @@ class _Sink:
         self.fd = fd
         self._socket: socket.socket | None = None
         self._own = False
-        kind = os.fstat(fd).st_mode
-        if stat.S_ISSOCK(kind):
+        found = os.fstat(fd)
+        if stat.S_ISSOCK(found.st_mode):
             self._socket = socket.socket(fileno=os.dup(fd))
-        elif stat.S_ISFIFO(kind):
+        elif _can_be_opened_again(found):
             with suppress(OSError):  # another user's pipe, or no /proc
-                self.fd = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                flags = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+                self.fd = os.open(f"/proc/self/fd/{fd}", flags)
                 self._own = True
         self._ready = select.poll()
         self._ready.register(self.fd, select.POLLOUT)
@@ -230,3 +280,10 @@ class _Sink:
             self._socket.close()
         if self._own:
             os.close(self.fd)
+
+
+def _can_be_opened_again(found: os.stat_result) -> bool:
+    """Whether its name leads to the same thing: a pipe, or a terminal; the other end of one would be a new one."""
+    if stat.S_ISCHR(found.st_mode):
+        return (os.major(found.st_rdev), os.minor(found.st_rdev)) != _PTMX
+    return stat.S_ISFIFO(found.st_mode)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import JSONRPCResponse
+
+from holdfast.edges.mcp.stdio import line_of
 
 HANG = 60
 TOOLS = """
@@ -280,6 +285,67 @@ def test_a_client_that_reads_nothing_loses_nothing(shared: Process) -> None:
         shared.say("tools/call", {"name": "Read", "arguments": {"file_path": "long.txt"}}, number)
     time.sleep(1)
     assert {shared.hear()["id"] for _ in range(40)} == set(range(40))
+
+
+def test_a_cancel_that_names_no_request_and_an_id_no_answer_can_hold_do_not_end_the_server(shared: Process) -> None:
+    for wrong in ([1], {"a": 1}, None, 1.5):
+        shared.say("notifications/cancelled", {"requestId": wrong})
+    shared.send(b'{"id": "\\ud800"}\n{"jsonrpc": "2.0", "id": "\\udfff", "method": "ping"}\n')
+    assert [shared.hear()["id"], shared.hear()["id"]] == [None, None]
+    assert shared.is_alive()
+
+
+def test_an_answer_that_no_json_can_hold_is_an_error_in_its_place() -> None:
+    line = line_of(JSONRPCResponse(jsonrpc="2.0", id="h", result={"text": "\ud800"}))
+    said = json.loads(line)
+    assert said["id"] == "h"
+    assert "can't be written as JSON" in said["error"]["message"]
+
+
+def memory_of(process: subprocess.Popen[bytes]) -> int:
+    """In MB."""
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmRSS:")[2].split()[0]) // 1024
+
+
+def flood(server: Process, count: int) -> None:
+    """From now on; a server that stops reading stops it, too."""
+    assert server.process.stdin is not None
+    call = (
+        '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"}}}\n'
+    )
+
+    def send() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            server.send("".join(call % number for number in range(count)).encode())
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at memory in /proc")
+def test_a_client_that_asks_and_asks_and_reads_nothing_is_no_longer_listened_to(server: Process) -> None:
+    assert server.is_alive()
+    before = memory_of(server.process)
+    flood(server, 70_000)
+    time.sleep(6)
+    assert memory_of(server.process) - before < 40
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(HANG) == 0
+
+
+def test_answers_come_quickly_again_after_a_client_read_none_for_long(server: Process) -> None:
+    flood(server, 6_000)
+    time.sleep(1)
+    assert {server.hear()["id"] for _ in range(6_000)} == set(range(6_000))
+    assert server.is_alive()
+
+
+def test_a_client_that_asks_much_and_leaves_without_reading_ends_the_server(server: Process) -> None:
+    flood(server, 20_000)
+    time.sleep(1)
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    assert server.process.wait(HANG) == 0
 
 
 def children_with(mark: str) -> list[str]:

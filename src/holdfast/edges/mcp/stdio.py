@@ -16,6 +16,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -27,6 +28,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from holdfast.edges.mcp.desk import Desk
 from holdfast.edges.mcp.server import LARGEST_MESSAGE, server_of
@@ -37,6 +39,8 @@ from holdfast.host.wire import LineTooLong, Wire, claim_wire
 LAST_ANSWERS = 2.0
 IN_A_ROW = 16
 """Messages that are taken from the wire before the calls they began get a turn."""
+UNDER_WAY = 10_000
+"""Questions that may be unanswered at a time. Further ones are refused: each takes memory until it is answered."""
 
 
 async def serve_stdio(desk: Desk) -> None:
@@ -92,7 +96,7 @@ class _Outgoing(_Stream):
 
     async def tell(self, message: JSONRPCMessage) -> None:
         try:
-            await self._wire.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await self._wire.write(line_of(message))
         except OSError:  # the client is gone: so is the reason for every call under way
             self._all_work.cancel()
             return
@@ -100,12 +104,18 @@ class _Outgoing(_Stream):
             self._unanswered.discard(message.id)
             self._settled.set()
 
-    def expect(self, message: JSONRPCMessage) -> None:
-        """Notes which questions of the client are to be answered."""
+    def expect(self, message: JSONRPCMessage) -> JSONRPCError | None:
+        """Notes which questions of the client are to be answered. One too many is refused."""
         if isinstance(message, JSONRPCRequest):
+            if len(self._unanswered) >= UNDER_WAY:
+                words = f"{UNDER_WAY} requests are under way; wait for some of their answers, then ask again"
+                return _error(INTERNAL_ERROR, words, message.id)
             self._unanswered.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._unanswered.discard((message.params or {}).get("requestId", ""))
+            given_up = (message.params or {}).get("requestId")
+            if isinstance(given_up, str | int):
+                self._unanswered.discard(given_up)
+        return None
 
     async def last_answers(self) -> None:
         with anyio.move_on_after(LAST_ANSWERS):
@@ -118,6 +128,7 @@ class _Incoming(_Stream):
     """The client's messages, straight from the wire. What is none is answered here."""
 
     def __init__(self, wire: Wire, outgoing: _Outgoing) -> None:
+        self._wire = wire
         self._lines = wire.lines()
         self._outgoing = outgoing
         self._in_a_row = 0
@@ -128,11 +139,14 @@ class _Incoming(_Stream):
     async def __anext__(self) -> SessionMessage | Exception:
         async for line in self._lines:
             await self._let_others_run()
+            if not await self._wire.room(LAST_ANSWERS):
+                raise StopAsyncIteration
             message, complaint = _parsed(line)
+            if message is not None:
+                complaint = self._outgoing.expect(message)
             if complaint is not None:
                 await self._outgoing.tell(complaint)
-            if message is not None:
-                self._outgoing.expect(message)
+            elif message is not None:
                 return SessionMessage(message)
         await self._outgoing.last_answers()
         raise StopAsyncIteration
@@ -151,6 +165,16 @@ class _Incoming(_Stream):
         self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
         if self._in_a_row == 0:
             await anyio.lowlevel.checkpoint()
+
+
+def line_of(message: JSONRPCMessage) -> bytes:
+    """A message as it goes onto the wire. An answer that can't be written is an error in its place."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except PydanticSerializationError as fault:  # half of a surrogate pair in some text, for one
+        if not isinstance(message, JSONRPCResponse):
+            raise
+        return line_of(_error(INTERNAL_ERROR, f"the answer can't be written as JSON: {fault}"[:300], message.id))
 
 
 def _parsed(line: bytes | LineTooLong) -> tuple[JSONRPCMessage | None, JSONRPCError | None]:
@@ -176,7 +200,12 @@ def _complaint(line: bytes) -> JSONRPCError:
         return _error(INVALID_REQUEST, "a message is a JSON object")
     asked = cast("dict[str, Any]", found).get("id")
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) else None
-    return _error(INVALID_REQUEST, "not a JSON-RPC 2.0 message", known)
+    return _error(INVALID_REQUEST, "not a JSON-RPC 2.0 message", None if _has_half_a_pair(known) else known)
+
+
+def _has_half_a_pair(id: str | int | None) -> bool:
+    """Half of a surrogate pair can be asked with, as an escape, but no answer can hold it."""
+    return isinstance(id, str) and any("\ud800" <= character <= "\udfff" for character in id)
 
 
 def _error(code: int, message: str, id: str | int | None = None) -> JSONRPCError:

@@ -178,11 +178,11 @@ FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     ("changed since it was read", "host/guard.py", "if not seen.still(identity, digest):", "if False:", WRITING),
     (
-        "young files are hashed",
+        "young files are read whole again",
         "host/guard.py",
         "_SETTLED_NS = 50_000_000",
         "_SETTLED_NS = -1",
-        "tests/host/test_probe.py",
+        LINES,
     ),
     (
         "the lock",
@@ -253,6 +253,20 @@ FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     ("NUL means binary", "host/text.py", "    if 0 in head:\n        return True\n", "", TEXT),
     ("a long line is kept in part", "host/lines.py", "            line = line[:KEPT]\n", "", LINES),
     # --- what was seen before ---
+    (
+        "what is known by its content is judged by that",
+        "host/guard.py",
+        "        if digest is None or self.digest is None:\n            return identity == self.identity\n",
+        "        if identity == self.identity:\n            return True\n",
+        f"{WRITING} -k mapping",
+    ),
+    (
+        "times in whole seconds settle later",
+        "host/guard.py",
+        "_SETTLED_NS if found.st_ctime_ns % _FINE_NS else _COARSE_NS",
+        "_SETTLED_NS",
+        f"{WRITING} -k whole_seconds",
+    ),
     (
         "a file just written is read whole again",
         "host/guard.py",

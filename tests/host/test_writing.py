@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import os
 import resource
 import stat
 import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -275,6 +277,40 @@ def test_a_change_that_hides_its_time_and_size_is_found_by_content(fs: ScopedFs,
     os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(Conflict):
         fs.write(WorkPath("src/a.txt"), "mine\n", reads=reads)
+
+
+def test_a_change_through_a_mapping_is_found_by_content_and_by_the_next_read(fs: ScopedFs, root: Path) -> None:
+    """Somebody who has mapped a file may change it later on without any new time."""
+    target = root / "src" / "a.txt"
+    with target.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[0:1] = b"i"  # from now on it may be written to without the kernel being asked
+        time.sleep(0.2)
+        reads = seen(fs, "src/a.txt")
+        mapped[0:6] = b"a\nb\nc\n"[:6]
+        with pytest.raises(Conflict):
+            fs.write(WorkPath("src/a.txt"), "mine\n", reads=reads)
+        with fs.open_read(WorkPath("src/a.txt")) as again:
+            assert not again.recall(reads)
+            again.record(reads)
+        fs.write(WorkPath("src/a.txt"), "mine\n", reads=reads)
+
+
+@pytest.mark.parametrize(("nanoseconds", "known"), [(0, False), (500_000_000, False), (123_456_789, True)])
+def test_times_in_whole_seconds_settle_later(nanoseconds: int, known: bool) -> None:
+    """Where the file system counts seconds, a second change may well get the time of the first."""
+    when = (time.time_ns() // 10**9 - 1) * 10**9 + nanoseconds
+    found = os.stat_result((0o100644, 5, 6, 1, 0, 0, 7, 0, 0, 0), {"st_mtime_ns": when, "st_ctime_ns": when})
+    reads = ReadLog()
+    reads.record("/ws/a", found, None, 3)
+    assert (reads.unchanged("/ws/a", found) is not None) == known
+
+
+@pytest.mark.parametrize("lines", [-1, 9, 1 << 70])
+def test_a_count_of_lines_that_no_such_file_has_is_not_taken_over(fs: ScopedFs, lines: int) -> None:
+    state = seen(fs, "src/a.txt").state()
+    reads = ReadLog()
+    reads.restore([{**entry, "lines": lines} for entry in state])
+    assert [one.lines for one in reads.seen()] == [None]
 
 
 def test_a_touch_or_a_rewrite_of_the_same_bytes_is_no_conflict(fs: ScopedFs, root: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from holdfast.errors import Conflict, NotRead
@@ -14,6 +14,9 @@ from holdfast.errors import Conflict, NotRead
 HASHED_BYTES = 16 * 1024 * 1024  # above this the identity alone stands
 # Two changes within one tick of the file system's clock look the same. Younger files are always hashed.
 _SETTLED_NS = 50_000_000
+# Some file systems tell times in whole seconds, or every other one: vfat, HFS+, ext3, some servers.
+_COARSE_NS = 2_500_000_000
+_FINE_NS = 10_000_000  # a time that is a multiple of this may be such a one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,17 @@ class Seen:
     lines: int | None = None
 
     def still(self, identity: Identity, digest: str | None) -> bool:
-        """Whether the file is what was seen: by identity, else by content."""
-        if identity == self.identity and (self.settled or digest is None or self.digest is None):
-            return True
-        return digest is not None and digest == self.digest
+        """Whether the file is what was seen: by content where that is known, else by identity. A file that somebody
+        has mapped into memory may change without a new time."""
+        if digest is None or self.digest is None:
+            return identity == self.identity
+        return digest == self.digest
+
+
+def is_settled(found: os.stat_result) -> bool:
+    """Whether any further change would get another time than the last one got."""
+    tick = _SETTLED_NS if found.st_ctime_ns % _FINE_NS else _COARSE_NS
+    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick
 
 
 def digest_of(data: bytes) -> str:
@@ -64,9 +74,7 @@ class ReadLog:
 
     def record(self, real: str, found: os.stat_result, digest: str | None, lines: int | None = None) -> None:
         """A file was read or written: this is what it is now, and how many lines it has if somebody counted."""
-        identity = Identity.of(found)
-        settled = time.time_ns() - max(identity.mtime_ns, identity.ctime_ns) > _SETTLED_NS
-        self._put(Seen(real, identity, digest, settled, lines))
+        self._put(Seen(real, Identity.of(found), digest, is_settled(found), lines))
 
     def _put(self, seen: Seen) -> None:
         with self._lock:
@@ -80,6 +88,13 @@ class ReadLog:
         """What was seen of a file at this path, where it can't be anything else by now."""
         seen = self._by_path.get(real)
         return seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
+
+    def _doubt(self, seen: Seen) -> None:
+        """From now on it is not taken for unchanged, whatever its times say; unless something newer is known."""
+        with self._lock:
+            if self._by_path.get(seen.real) is seen:
+                doubted = replace(seen, settled=False)
+                self._by_path[seen.real] = self._by_inode[seen.identity.device, seen.identity.inode] = doubted
 
     def find(self, real: str, identity: Identity) -> Seen | None:
         return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
@@ -102,10 +117,9 @@ class ReadLog:
         seen = self.find(real, identity)
         if seen is None:
             raise NotRead(f"`{shown}` exists but was not read in this session; Read it first")
-        if identity == seen.identity and seen.settled:
-            return
         digest = digest_of(data) if data is not None and len(data) <= HASHED_BYTES else None
         if not seen.still(identity, digest):
+            self._doubt(seen)
             raise Conflict(f"`{shown}` was changed by somebody else since it was read; Read it again, then redo this")
 
     def state(self) -> list[dict[str, Any]]:
@@ -114,5 +128,7 @@ class ReadLog:
 
     def restore(self, state: list[dict[str, Any]]) -> None:
         for entry in state:
-            identity = Identity(**entry["identity"])
-            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], entry.get("lines")))
+            identity, lines = Identity(**entry["identity"]), entry.get("lines")
+            if lines is not None and not 0 <= lines <= identity.size + 1:
+                lines = None  # no such file
+            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], lines))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from holdfast.errors import SizeLimitExceeded, TimedOut
 from holdfast.host.faults import explained
-from holdfast.host.guard import HASHED_BYTES, ReadLog, Seen, digest_of
+from holdfast.host.guard import HASHED_BYTES, ReadLog, Seen, digest_of, is_settled
 from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
 from holdfast.host.paths import escaped
 from holdfast.host.text import HEAD_BYTES, Form, marked_form
@@ -17,7 +17,6 @@ from holdfast.host.text import HEAD_BYTES, Form, marked_form
 COUNTED_BYTES = 64 * 1024 * 1024  # up to this size the lines after a window are counted, too
 SCAN_SECONDS = 60.0  # how long lines are looked for in one file
 _GROWTH = 16 * 1024 * 1024  # what a file may grow by while it is read whole
-_RACY_NS = 50_000_000
 _PLAIN = Form()
 
 
@@ -115,8 +114,7 @@ class OpenFile:
 
     def is_still_what_was_read(self) -> bool:
         """Whether the bytes are those that were read, where the times can't tell: the file was just changed."""
-        changed = max(self.stat.st_mtime_ns, self.stat.st_ctime_ns)
-        if self._content is None or time.time_ns() - changed > _RACY_NS:
+        if self._content is None or is_settled(self.stat):
             return True
         return _whole(self.fd, self.stat.st_size, self._asked) == self._content
 

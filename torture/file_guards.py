@@ -252,6 +252,20 @@ FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     ("NUL means binary", "host/text.py", "    if 0 in head:\n        return True\n", "", TEXT),
     ("a long line is kept in part", "host/lines.py", "            line = line[:KEPT]\n", "", LINES),
+    (
+        "the reader of a PDF leaves with its server",
+        "host/pdf_child.py",
+        "    while os.getppid() == parent:\n",
+        "    while True:\n",
+        "tests/builtin/test_read.py -k server_is_killed",
+    ),
+    (
+        "no code beside the program reads a PDF",
+        "host/pdf.py",
+        "if os.path.isabs(place) and os.path.basename(place) in _INSTALLED",
+        "if place",
+        "tests/builtin/test_read.py -k no_code_beside",
+    ),
     # --- what was seen before ---
     (
         "what is known by its content is judged by that",

@@ -6,9 +6,13 @@ import base64
 import json
 import os
 import struct
+import subprocess
+import sys
 import threading
+import time
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from holdfast.builtin import read as read_module
 from holdfast.builtin.images import picture
 from holdfast.builtin.read import SMALL
 from holdfast.builtin.session import open_session
+from holdfast.errors import BinaryNotSupported
 from holdfast.host import guard, opened
 from holdfast.host import pdf as pdf_module
 from holdfast.host.fs import ScopedFs
@@ -265,6 +270,90 @@ async def test_a_pdf_that_takes_too_long_is_given_up(bench: Bench, monkeypatch: 
     bench.put("slow.pdf", slow_pdf())
     assert "fewer pages" in await bench.fails("TIMEOUT", "Read", file_path="slow.pdf")
     assert not _readers()
+
+
+READS_A_PDF = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from holdfast.host.pdf import pdf_pages
+try:
+    print(pdf_pages(sys.stdin.buffer.read(), 1, 1, "a.pdf"), flush=True)
+except Exception as error:
+    print(error)
+"""
+SPINS = """
+class PdfReader:
+    def __init__(self, *_, **__):
+        open({mark!r}, "w").close()
+        while True:
+            pass
+"""
+BABBLES = """
+class Page:
+    def extract_text(self):
+        return "x" * (9 << 20)
+class PdfReader:
+    is_encrypted, pages = False, [Page()] * 100
+    def __init__(self, *_, **__):
+        pass
+"""
+
+
+def plant(place: Path, code: str) -> None:
+    """This code in place of pypdf."""
+    (place / "pypdf").mkdir(parents=True)
+    (place / "pypdf" / "__init__.py").write_text(code)
+    (place / "pypdf" / "errors.py").write_text("class PyPdfError(Exception): ...\n")
+
+
+def reader_of_pdf(place: Path, code: str) -> subprocess.Popen[bytes]:
+    """A program that reads a PDF, with this code in place of pypdf where it looks first."""
+    plant(place, code)
+    command = [sys.executable, "-c", READS_A_PDF, str(place)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+def test_the_reader_of_a_pdf_ends_when_its_server_is_killed(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with reader_of_pdf(tmp_path / "site-packages", SPINS.format(mark=str(mark))) as program:
+        assert program.stdin is not None
+        program.stdin.close()
+        assert _soon(mark.exists)
+        (child,) = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        program.kill()
+    assert _soon(lambda: not Path(f"/proc/{child}/cmdline").exists() or not _command_of(child))
+
+
+def test_a_pdf_with_more_text_than_anybody_reads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path / "site-packages", BABBLES)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages"), *sys.path])
+    with pytest.raises(BinaryNotSupported, match="million characters"):
+        pdf_module.pdf_pages(b"", 1, 20, "a.pdf")
+    assert pdf_module.pdf_pages(b"", 1, 1, "a.pdf").total == 100
+
+
+def test_no_code_beside_the_program_is_run_to_read_a_pdf(tmp_path: Path) -> None:
+    """It may be in the workspace, where a call could have put it."""
+    with reader_of_pdf(tmp_path / "beside", BABBLES) as program:
+        said, _ = program.communicate(b"%PDF-1.7")
+    assert b"xxx" not in said
+
+
+def _soon(said: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 20
+    while not said():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _command_of(id: str) -> bytes:
+    try:
+        return Path(f"/proc/{id}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 async def test_the_reading_of_a_pdf_ends_with_the_call(bench: Bench) -> None:

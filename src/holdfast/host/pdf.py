@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from holdfast.host.sandbox import interpreter
 
 SECONDS = 20.0
 _LOOK_SECONDS = 0.1
+_INSTALLED = ("site-packages", "dist-packages")
 _CHILD = str(Path(__file__).with_name("pdf_child.py"))
 
 
@@ -33,9 +35,10 @@ def pdf_pages(
     data: bytes, first: int, count: int, shown: str, *, is_cancelled: Callable[[], bool] = lambda: False
 ) -> Pages:
     """Up to `count` pages from `first` on."""
-    if importlib.util.find_spec("pypdf") is None:
+    places = _places()
+    if PathFinder.find_spec("pypdf", places) is None:
         raise BinaryNotSupported(f"`{shown}` is a PDF; reading it needs the extra: pip install 'holdfast[pdf]'")
-    order = {"path": sys.path, "first": first, "count": count}
+    order = {"path": places, "parent": os.getpid(), "first": first, "count": count}
     found = _answer(json.dumps(order).encode() + b"\n" + data, shown, is_cancelled)
     if found.get("password"):
         raise BinaryNotSupported(f"`{shown}` is a PDF with a password; it can't be read")
@@ -44,8 +47,14 @@ def pdf_pages(
     return Pages(found["texts"], first, found["total"])
 
 
+def _places() -> list[str]:
+    """Where packages are installed. Not all of `sys.path`: what a program lies beside may be the workspace, and a
+    module that a call has put there would run outside every sandbox."""
+    return [place for place in sys.path if os.path.isabs(place) and os.path.basename(place) in _INSTALLED]
+
+
 def _answer(question: bytes, shown: str, is_cancelled: Callable[[], bool]) -> dict[str, Any]:
-    command = [interpreter(), "-I", _CHILD]
+    command = [interpreter(), "-I", "-S", _CHILD]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env={}, cwd="/") as child:
         try:

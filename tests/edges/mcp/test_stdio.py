@@ -401,6 +401,14 @@ def test_a_client_that_stops_reading_for_good_ends_the_server(server: Process) -
     assert server.process.wait(HANG) == 0
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_a_closed_standard_input_or_output_is_said_in_a_line(project: Path, closed: str) -> None:
+    command = ["sh", "-c", f'exec "$0" -m holdfast serve {closed}', sys.executable]
+    done = subprocess.run(command, cwd=project, stderr=subprocess.PIPE, timeout=HANG, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"Error: standard input or output is closed")
+
+
 def test_standard_input_may_be_a_file(project: Path, tmp_path: Path) -> None:
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

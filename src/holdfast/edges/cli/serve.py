@@ -53,6 +53,8 @@ def serve(opened: Opening, address: str | None, idle_minutes: float, **door: Any
 
 def _on_stdio(opened: Opening) -> None:
     _need_sdk()
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - started without one
+        raise click.ClickException("standard input or output is closed; the client speaks over both, or use --http")
     if sys.stdin.isatty():
         click.echo(_ON_A_TERMINAL, err=True)
     from holdfast.edges.mcp.desk import Desk  # noqa: PLC0415 - the extra `mcp`, and a heavy import

@@ -365,6 +365,13 @@ CLIENT_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
         f"{STDIO} -k no_longer_listened",
     ),
     (
+        "requests under way have a limit",
+        "edges/mcp/stdio.py",
+        "if len(self._unanswered) >= UNDER_WAY:",
+        "if False:",
+        f"{STDIO} -k too_many",
+    ),
+    (
         "nothing else reads or writes the wire",
         "host/wire.py",
         "        _divert()\n        yield",

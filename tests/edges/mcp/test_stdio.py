@@ -58,9 +58,9 @@ def echo(value: object = None) -> str:
 class Process:
     """`holdfast serve` with its pipes, spoken to in raw lines."""
 
-    def __init__(self, root: Path, *options: str) -> None:
+    def __init__(self, root: Path, *options: str, program: tuple[str, ...] = ("-m", "holdfast")) -> None:
         (root.parent / "mine.py").write_text(TOOLS, encoding="utf-8")
-        command = [sys.executable, "-m", "holdfast", "serve", "--with", str(root.parent / "mine.py"), *options]
+        command = [sys.executable, *program, "serve", "--with", str(root.parent / "mine.py"), *options]
         buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # as clients start it
         self.process = subprocess.Popen(
             command, cwd=root, env=buffered, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -346,6 +346,24 @@ def test_a_client_that_asks_much_and_leaves_without_reading_ends_the_server(serv
     assert server.process.stdin is not None
     server.process.stdin.close()
     assert server.process.wait(HANG) == 0
+
+
+FEW = "from holdfast.edges.mcp import stdio; stdio.UNDER_WAY = 3; from holdfast.edges.cli import main; main()"
+
+
+def test_one_request_too_many_under_way_is_refused_and_may_be_sent_again(project: Path) -> None:
+    server = Process(project, program=("-c", FEW))
+    try:
+        server.begin()
+        for number in range(3):
+            server.say("tools/call", {"name": "nap", "arguments": {"seconds": 2}}, number)
+        server.say("ping", id="early")
+        refused = server.hear()
+        assert (refused["id"], "3 requests are under way" in refused["error"]["message"]) == ("early", True)
+        assert {server.hear()["id"] for _ in range(3)} == {0, 1, 2}
+        assert server.is_alive()
+    finally:
+        server.close()
 
 
 def children_with(mark: str) -> list[str]:

@@ -32,6 +32,11 @@ CHARTS = {
         "rules and cache check included",
     ),
     "latency": ("One call to a server over stdio", "latency of reading 200 lines", "median of single calls"),
+    "start": (
+        "Start of a server, until it has listed its tools",
+        "start to tools/list",
+        "the MCP SDK's import is most of ours",
+    ),
     "edits": ("Editing one line of a 1 MB file", "Edit of one line in a 1 MB file", "ours is atomic and synced"),
     "grep": ("Grep in a source tree", "Grep of a common literal", "stable order and true total included"),
 }

@@ -146,7 +146,7 @@ def _starts(run: Run, place: Path, servers: list[Server]) -> None:
         with one.start(place) as client:
             return client.ready_after
 
-    turns = in_turns({one.name: partial(start, one) for one in servers}, 3 if run.quick else 7)
+    turns = in_turns({one.name: partial(start, one) for one in servers}, 3 if run.quick else 11)
     why = "most of our start is importing the MCP SDK: a transport of our own without it would be needed"
     tell(run, GROUP, "start to tools/list", turns, {MINIMAL: 1.15}, notes={NODE: why})
 
@@ -159,7 +159,7 @@ def _latency(run: Run, servers: list[Server], running: Running) -> None:
         call = partial(running.client(one).call, one.tool, one.arguments)
         return statistics.median(seconds(call) for _ in range(count if seconds(call) < 0.05 else 5))
 
-    turns = in_turns({one.name: partial(median, one) for one in servers}, run.rounds)
+    turns = in_turns({one.name: partial(median, one) for one in servers}, 2 * run.rounds)
     limits = {MINIMAL: 1.1, FASTMCP: 1.0, NODE: 1.0, COMMANDER: 1.0}
     notes = {COMMANDER: "it runs `python3 --version` at every call"}
     tell(run, GROUP, "latency of reading 200 lines", turns, limits, notes=notes)

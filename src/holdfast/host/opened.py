@@ -10,7 +10,7 @@ from dataclasses import replace
 from holdfast.errors import SizeLimitExceeded, TimedOut
 from holdfast.host.faults import explained
 from holdfast.host.guard import HASHED_BYTES, ReadLog, Seen, digest_of, is_settled
-from holdfast.host.lines import Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
+from holdfast.host.lines import SLICE, Window, as_utf8, count_lines, data_chunks, file_chunks, tail_start, window
 from holdfast.host.paths import escaped
 from holdfast.host.text import HEAD_BYTES, Form, marked_form
 
@@ -95,7 +95,9 @@ class OpenFile:
 
     @property
     def _is_read_whole(self) -> bool:
-        return self._content is not None or (self.is_small and self._seen is None)
+        if self._content is not None or self.stat.st_size <= SLICE:
+            return True
+        return self.is_small and self._seen is None
 
     @property
     def form(self) -> Form:

@@ -75,6 +75,7 @@ class Wire:
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self._waiting = 0
+        self.waits = 0  # how often there was nothing to read yet
         self._arrived = asyncio.Event()
         self._ended = False
         self._reading = False
@@ -124,6 +125,7 @@ class Wire:
             if self._ended:
                 return b""
             self._arrived.clear()
+            self.waits += 1
             await self._arrived.wait()
         chunk = self._chunks.popleft()
         self._waiting -= len(chunk)

@@ -14,6 +14,8 @@ from typing import Any, Self, cast
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
+from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_loop
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
@@ -37,8 +39,6 @@ from holdfast.host.wire import LineTooLong, Wire, claim_wire
 
 # How long calls that were under way when the client closed its end may take to answer.
 LAST_ANSWERS = 2.0
-IN_A_ROW = 16
-"""Messages that are taken from the wire before the calls they began get a turn."""
 UNDER_WAY = 10_000
 """Questions that may be unanswered at a time. Further ones are refused: each takes memory until it is answered."""
 
@@ -50,13 +50,22 @@ async def serve_stdio(desk: Desk) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(_end_on_signal, group)
                 outgoing = _Outgoing(wire, group.cancel_scope)
-                server = server_of(desk)
-                options = server.create_initialization_options()
-                await server.run(_Incoming(wire, outgoing), outgoing, options)
+                await _serve(server_of(desk), _Incoming(wire, outgoing), outgoing)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await desk.close()
+
+
+async def _serve(server: Server[Any], incoming: _Incoming, outgoing: _Outgoing) -> None:
+    """In the generation of the protocol that the client opens with. `server.run` would find that out by itself, and
+    from then on hand every message through one more queue."""
+    options = server.create_initialization_options()
+    if not await incoming.opens_with("initialize"):
+        await server.run(incoming, outgoing, options)
+        return
+    async with server.lifespan(server) as state:
+        await serve_loop(server, incoming, outgoing, lifespan_state=state, init_options=options)
 
 
 async def _end_on_signal(group: TaskGroup) -> None:
@@ -131,12 +140,22 @@ class _Incoming(_Stream):
         self._wire = wire
         self._lines = wire.lines()
         self._outgoing = outgoing
-        self._in_a_row = 0
+        self._waits = 0
+        self._peeked: SessionMessage | Exception | None = None
+
+    async def opens_with(self, method: str) -> bool:
+        """Whether the first message is such a request. It is still to come."""
+        self._peeked = await anext(self, None)
+        message = self._peeked.message if isinstance(self._peeked, SessionMessage) else None
+        return isinstance(message, JSONRPCRequest) and message.method == method
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
+        if self._peeked is not None:
+            first, self._peeked = self._peeked, None
+            return first
         async for line in self._lines:
             await self._let_others_run()
             if not await self._wire.room(LAST_ANSWERS):
@@ -162,9 +181,9 @@ class _Incoming(_Stream):
 
     async def _let_others_run(self) -> None:
         """A thousand calls at once are begun as they come, not all before the first."""
-        self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
-        if self._in_a_row == 0:
+        if self._wire.waits == self._waits:
             await anyio.lowlevel.checkpoint()
+        self._waits = self._wire.waits
 
 
 def line_of(message: JSONRPCMessage) -> bytes:

@@ -148,8 +148,7 @@ def _image(file: OpenFile, shown: str) -> list[Part]:
 
 def _pdf(file: OpenFile, shown: str, pages: str | None, ctx: ToolContext) -> str:
     first, last = _page_range(pages)
-    cancelled = partial(getattr, ctx, "cancelled")
-    found = pdf_pages(_whole(file, shown), first, last - first + 1, shown, is_cancelled=cancelled)
+    found = pdf_pages(_whole(file, shown), first, last - first + 1, shown, is_cancelled=lambda: ctx.cancelled)
     if first > found.total:
         return f"[`{shown}` has {found.total} pages; page {first} is past the end]"
     rows: list[str] = []

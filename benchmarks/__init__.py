@@ -1,1 +1,1 @@
-"""Side by side with the peers: every comparison has both sides in one run, interleaved, and is told as a ratio."""
+"""Comparisons with similar projects: both sides are measured in one run, interleaved, and reported as a ratio."""

@@ -1,4 +1,4 @@
-"""A bare loop with the standard library alone: the floor of what a server in Python can cost."""
+"""A server with nothing but the standard library: the least that a server in Python can cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main ratios as pictures: plain SVG, readable on light and on dark."""
+"""Draws the main ratios as plain SVG charts, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from benchmarks.harness import Row
 
 WIDTH, LABELS, BAR, STEP = 720, 270, 18, 28
-LONGEST = 8.0  # times ours: a bar that is longer is cut, or ours could not be seen beside it
+LONGEST = 8.0  # times ours; a longer bar is cut, so that ours can still be seen
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .title { font-size: 15px; font-weight: 600 }
@@ -24,7 +24,7 @@ STYLE = """
     .page { fill: #0d1117 }
   }
 """
-# A chart is rows of one name: each bar is the other side's time, with ours as 1.
+# A chart shows the rows of one name; each bar is the other side's time relative to ours.
 CHARTS = {
     "calls": (
         "One tool call in process",
@@ -43,7 +43,7 @@ CHARTS = {
 
 
 def of(rows: Sequence[Row]) -> dict[str, str]:
-    """The charts that these rows have something for, by file name."""
+    """The charts for which there are rows, by file name."""
     made: dict[str, str] = {}
     for name, (title, start, subtitle) in CHARTS.items():
         mine = [row for row in rows if row.name.startswith(start) and ", against " in row.name]
@@ -53,8 +53,8 @@ def of(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]]) -> str:
-    """Bars of time, ours first and 1 long; None is a side that was not run."""
-    bars = [("holdfast", 1.0), *((label, 1 / ratio if ratio else None) for label, ratio in ratios)]
+    """Draws bars of time, ours first with length 1; None stands for a side that was not run."""
+    bars = [("gripfast", 1.0), *((label, 1 / ratio if ratio else None) for label, ratio in ratios)]
     longest = min(LONGEST, max(length for _, length in bars if length is not None))
     height = 62 + STEP * len(bars)
     words = ", ".join(f"{label} {_told(length)}" for label, length in bars)
@@ -64,7 +64,7 @@ def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]])
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="title" x="8" y="22">{escape(title)}</text>',
-        f'<text class="quiet" x="8" y="41">time, holdfast = 1; shorter is better; {escape(subtitle)}</text>',
+        f'<text class="quiet" x="8" y="41">time, gripfast = 1; shorter is better; {escape(subtitle)}</text>',
     ]
     for number, (label, length) in enumerate(bars):
         lines += _bar(56 + STEP * number, label, length, longest)
@@ -73,7 +73,7 @@ def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]])
 
 def _bar(top: int, label: str, length: float | None, longest: float) -> list[str]:
     width = 0.0 if length is None else max(1.0, (WIDTH - LABELS - 70) * min(length, longest) / longest)
-    kind = "ours" if label == "holdfast" else "theirs"
+    kind = "ours" if label == "gripfast" else "theirs"
     lines = [
         f'<text x="{LABELS - 10}" y="{top + 14}" text-anchor="end">{escape(label)}</text>',
         f'<rect class="{kind}" x="{LABELS}" y="{top}" width="{width:.1f}" height="{BAR}" rx="2"/>',
@@ -83,7 +83,7 @@ def _bar(top: int, label: str, length: float | None, longest: float) -> list[str
 
 
 def _cut(left: float, top: int) -> str:
-    """A slanted gap in a bar: it goes on for longer than there is room."""
+    """A slanted gap in a bar that is cut because it is too long."""
     corners = ((left, top + BAR + 1), (left + 8, top - 1), (left + 14, top - 1), (left + 6, top + BAR + 1))
     return f'<polygon class="page" points="{" ".join(f"{x:.1f},{y}" for x, y in corners)}"/>'
 

@@ -1,4 +1,4 @@
-"""One small MCP client over stdio, the same for every server that is measured."""
+"""A small MCP client over stdio, used for every server that is measured."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60  # seconds for one answer: a server that says nothing must not hold up the rest
+PATIENCE = 60  # seconds to wait for one answer, so that a silent server does not block the rest
 
 
 class StdioClient:
-    """Starts a server and speaks to it, a line at a time."""
+    """Starts a server and talks to it, line by line."""
 
     def __init__(self, command: list[str], cwd: Path, env: dict[str, str] | None = None) -> None:
         self.started = time.perf_counter()
@@ -91,7 +91,7 @@ class StdioClient:
 
     def _send(self, *messages: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended: who waits for the answer is told
+        with suppress(BrokenPipeError):  # the server has ended; waiting for the answer reports that
             self.process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
             self.process.stdin.flush()
 
@@ -102,10 +102,12 @@ class StdioClient:
         return result
 
     def call_many(self, tool: str, arguments: dict[str, Any], count: int) -> int:
-        """Sends that many calls without waiting for an answer; returns how many answers were good."""
+        """Sends `count` calls without waiting for answers; returns how many answers were successful."""
         call = {"name": tool, "arguments": arguments}
         messages = [self._numbered("tools/call", call) for _ in range(count)]
-        sender = threading.Thread(target=self._send, args=messages, daemon=True)  # both pipes may be full at once
+        sender = threading.Thread(
+            target=self._send, args=messages, daemon=True
+        )  # in a thread, because both pipes may be full
         sender.start()
         wanted = {message["id"] for message in messages}
         good = 0

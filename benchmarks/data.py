@@ -1,4 +1,4 @@
-"""The trees and files that are measured on: made here, the same each time, kept in a cache folder."""
+"""Generates the trees and files for measurements, always the same, and keeps them in a cache folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ WORDS = (
 
 
 def tree(files: int) -> Path:
-    """A source tree of that many small files, some forty to a directory, with rare and common words."""
+    """A source tree of `files` small files, about forty in a directory, with rare and common words."""
     root = DATA / f"tree-{files}"
-    (root / ".git").mkdir(parents=True, exist_ok=True)  # a repository of its own: nothing above it has a say
+    (root / ".git").mkdir(parents=True, exist_ok=True)  # its own repository, so that no .gitignore above it applies
     if (root / ".made").is_file():
         return root
     rng = random.Random(files)
@@ -39,7 +39,7 @@ def tree(files: int) -> Path:
 
 
 def flat(entries: int) -> Path:
-    """One directory with that many files."""
+    """One directory with `entries` files."""
     root = DATA / f"flat-{entries}"
     if not (root / ".made").is_file():
         (root / "many").mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def flat(entries: int) -> Path:
 
 
 def text(size: int) -> Path:
-    """A text file of about that many bytes, lines of some sixty characters."""
+    """A text file of about that size, with lines of about sixty characters."""
     path = DATA / "texts" / f"text-{size}.txt"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)

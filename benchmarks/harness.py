@@ -1,4 +1,4 @@
-"""Measures two or more sides in turns, and keeps what came out as rows."""
+"""Measures two or more sides in turns and records the results as rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-CACHE = Path(os.environ.get("HOLDFAST_BENCH_CACHE") or ROOT / ".cache" / "bench")
+CACHE = Path(os.environ.get("GRIPFAST_BENCH_CACHE") or ROOT / ".cache" / "bench")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of RESULTS.md. `met` is None where a row has no figure to meet, or was not run."""
+    """One row of RESULTS.md. `met` is None if the row has no target or was not run."""
 
     group: str
     name: str
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass
 class Run:
-    """What a group needs to know: how thorough to be, and where its rows go."""
+    """The settings of a run, and the rows it has collected."""
 
     quick: bool = False
     rows: list[Row] = field(default_factory=list[Row])
@@ -52,10 +52,10 @@ class Run:
         print(f"  {row.name}: {row.measured} {row.spread} {row.verdict} {row.note}".rstrip(), flush=True)
 
     def step(self, group: str, what: str, work: Callable[[], Any]) -> None:
-        """A part of a group. What breaks it is a row: what can't run must not pass for what did."""
+        """Runs one part of a group. If it raises, that becomes a row, so that a failure can't be overlooked."""
         try:
             work()
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the rest is measured
+        except Exception as fault:  # noqa: BLE001 - the rest must still be measured
             self.not_run(group, what, "–", f"{type(fault).__name__}: {fault}")
 
     def not_run(self, group: str, name: str, figure: str, why: str) -> None:
@@ -63,7 +63,7 @@ class Run:
 
 
 def without_paths(text: str) -> str:
-    """One line that says nothing of where things are on this machine."""
+    """A one-line message without paths of this machine."""
     line = " ".join(text.split())
     return re.sub(r"(?<![\w.])/(?:[\w.@+-]+/)+", "…/", line)[:200]
 
@@ -75,7 +75,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def processor_seconds(work: Callable[[], Any]) -> float:
-    """For work of this process alone: what others do on the machine doesn't count."""
+    """Processor time, for work of this process alone, so that other load doesn't count."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -83,7 +83,7 @@ def processor_seconds(work: Callable[[], Any]) -> float:
 
 @dataclass(frozen=True)
 class Turns:
-    """What was measured of each side, and why the others were not."""
+    """The measurements of each side, and why the missing sides are missing."""
 
     values: dict[str, list[float]]
     faults: dict[str, str]
@@ -129,7 +129,7 @@ def compare(
     warm: int = 1,
     note: str = "",
 ) -> None:
-    """Times the sides in turns; the first is ours."""
+    """Measures the time of each side in turns; the first side is ours."""
     turns = in_turns({side: partial(seconds, work) for side, work in sides.items()}, rounds or run.rounds, warm)
     tell(run, group, name, turns, at_most or {}, note=note)
 
@@ -144,7 +144,7 @@ def tell(
     note: str = "",
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """A row for each side but the first: how many times longer the first (ours) took, and whether that is met."""
+    """Adds a row for each side but the first (ours): the ratio of our time to theirs, and the verdict."""
     ours, *others = turns.values
     for other in [*others, *turns.faults]:
         limit = limits.get(other)
@@ -176,7 +176,7 @@ def bound(
     spread: str = "",
     note: str = "",
 ) -> None:
-    """A row for a number that has a bound of its own: memory, milliseconds over a floor, a count."""
+    """Adds a row for a number with its own limit: memory, milliseconds over a floor, a count."""
     sign = "≥" if at_least else "≤"
     met = value >= limit if at_least else value <= limit
     shown = f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""A Session on a loop of its own, called from plain functions; and the memory of a piece of work."""
+"""A Session on its own event loop, called from plain functions; and the peak memory of some calls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.harness import ROOT
-from holdfast import Scope, ToolMessage, open_session
+from gripfast import Scope, ToolMessage, open_session
 
 
 class Calls:
-    """session.call, blocking. A failed call is a failed benchmark."""
+    """A blocking session.call. A failed call fails the benchmark."""
 
     def __init__(self, portal: Any, session: Any) -> None:
         self._portal = portal
@@ -38,7 +38,7 @@ def session_on(root: Path, **options: Any) -> Iterator[Calls]:
             yield Calls(portal, session)
 
 
-# VmHWM and not ru_maxrss: a child's ru_maxrss starts at its parent's size.
+# VmHWM rather than ru_maxrss, because a child's ru_maxrss starts at its parent's size (proc_pid_status(5)).
 PEAK = """
 import json, re, sys
 from pathlib import Path
@@ -52,7 +52,7 @@ print(int(re.search("VmHWM:[^0-9]*([0-9]+)", Path("/proc/self/status").read_text
 
 
 def peak_mb(root: Path, calls: list[tuple[str, dict[str, Any]]], **options: Any) -> float:
-    """Peak resident memory of a fresh process that makes these calls."""
+    """The peak resident memory of a new process that makes these calls."""
     work = json.dumps({"root": str(root), "calls": calls, "options": options})
     done = subprocess.run(
         [sys.executable, "-c", PEAK, work], cwd=ROOT, check=True, capture_output=True, text=True, timeout=600

@@ -1,4 +1,4 @@
-;;; Where SBCL's own reader sees top-level units, for holding holdfast's scanner against.
+;;; Where SBCL's own reader sees top-level units, for holding gripfast's scanner against.
 ;;;
 ;;; Standard input: texts, each as its length in characters on a line, then the characters.
 ;;; Standard output: a line for each: the offsets "start end start end ..." or "error".

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.lisp.scanner import PREAMBLE, scan
-from holdfast.lisp.view import collapse
+from gripfast.lisp.scanner import PREAMBLE, scan
+from gripfast.lisp.view import collapse
 
 READER = Path(__file__).with_name("lisp_boundaries.lisp")
 SUFFIXES = {".lisp", ".asd"}
@@ -24,13 +24,13 @@ SUFFIXES = {".lisp", ".asd"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many files have the same units for us as for SBCL."""
+    """In how many files our units are the same as SBCL's."""
 
     files: int
-    unreadable: int  # for SBCL
+    unreadable: int  # by SBCL
     identical: int
     different: tuple[str, ...]
-    silent: tuple[str, ...]  # of the unreadable: where we noticed nothing either
+    silent: tuple[str, ...]  # unreadable files in which our scanner found no fault
 
     @property
     def share(self) -> float:
@@ -39,7 +39,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Savings:
-    """The size of collapsed views against their files, both in characters."""
+    """The sizes of files and of their collapsed views, in characters."""
 
     total: float
     median: float
@@ -48,13 +48,13 @@ class Savings:
 
 
 def folder() -> Path:
-    """Where the corpus is, or would be."""
+    """The folder of the corpus, whether or not it exists."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("HOLDFAST_LISP_CORPUS") or Path(cache) / "holdfast" / "lisp-corpus")
+    return Path(os.environ.get("GRIPFAST_LISP_CORPUS") or Path(cache) / "gripfast" / "lisp-corpus")
 
 
 def missing() -> str:
-    """Why a comparison can't be made here; empty when it can."""
+    """Why a comparison is not possible on this machine; empty if it is."""
     if not shutil.which("sbcl"):
         return "sbcl is not installed"
     return "" if (folder() / "complete").exists() else "no corpus: run scripts/lisp-corpus fetch"
@@ -65,7 +65,7 @@ def files() -> list[Path]:
 
 
 def decoded(path: Path) -> str:
-    """UTF-8, else latin-1; newlines untouched; without a byte order mark or a line for the shell."""
+    """The text of a file: UTF-8, else latin-1; newlines unchanged; without a byte order mark or `#!` line."""
     data = path.read_bytes()
     try:
         text = data.decode("utf-8")
@@ -104,7 +104,7 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
 
 def megabytes_a_second(paths: Sequence[Path]) -> float:
-    """Of the scanner alone, by processor time."""
+    """The speed of the scanner alone, by processor time."""
     texts = [decoded(path) for path in paths]
     start = time.process_time()
     for text in texts:
@@ -114,7 +114,7 @@ def megabytes_a_second(paths: Sequence[Path]) -> float:
 
 
 def savings(paths: Sequence[Path]) -> Savings:
-    """What collapsed views leave of the files, line numbers included. A token is taken as four characters."""
+    """The size of collapsed views relative to their files, with line numbers. A token counts as four characters."""
     sizes = [(len(text), len(collapse(text, limit=10**9).content)) for text in map(decoded, paths) if text.strip()]
     source, views = sum(size for size, _ in sizes), sum(view for _, view in sizes)
     median = statistics.median(view / size for size, view in sizes)
@@ -123,7 +123,7 @@ def savings(paths: Sequence[Path]) -> Savings:
 
 BIG = """
 import re, sys, time
-from holdfast.lisp.view import collapse
+from gripfast.lisp.view import collapse
 start = time.process_time()
 collapse(sys.stdin.buffer.read().decode())
 spent = time.process_time() - start
@@ -133,7 +133,7 @@ print(spent, int(peak[1]) // 1024)
 
 
 def big_file(paths: Sequence[Path], size: int = 10_000_000) -> tuple[float, int]:
-    """Processor seconds and peak memory in MB for the view of a file of real forms of that size."""
+    """Processor seconds and peak memory in MB for the view of a file of that size, made of real forms."""
     text = "\n".join(map(decoded, paths))[:size]
     text = text[: text.rfind("\n(")]
     answer = subprocess.run(

@@ -1,4 +1,4 @@
-"""The smallest server on the same SDK that reads a file: what our own server is measured against."""
+"""The smallest server on the same SDK that reads a file, as a baseline for our own server."""
 
 from __future__ import annotations
 

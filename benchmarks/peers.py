@@ -1,4 +1,4 @@
-"""The peers we are measured beside, fetched from the package registries into a folder of their own."""
+"""Fetches the projects that we compare with from the package registries into a separate folder."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from benchmarks.harness import CACHE, ROOT
 
 VENV = CACHE / "venv"
 NPM = CACHE / "npm"
-PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3"]
+PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3", "ast-grep-cli>=0.51,<1"]
 FILESYSTEM, COMMANDER = "@modelcontextprotocol/server-filesystem", "@wonderwhy-er/desktop-commander"
 NODE_PEERS = [FILESYSTEM, COMMANDER]
+TOKENIZER = "gpt-tokenizer"
 
 # The override names the newest version a registry had: without it one server could not be installed there.
 PACKAGE = '{"private": true, "overrides": {"typedarray.prototype.slice": "1.0.5"}}'
 
 
 def python_with_peers() -> tuple[str, str]:
-    """An interpreter that has holdfast and as many Python peers as could be had, and what was missing."""
+    """An interpreter with gripfast and every Python peer that could be installed, and what is missing."""
     python = VENV / "bin" / "python"
     wanted = "\n".join([str(ROOT), *PYTHON_PEERS, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
     stamp = VENV / ".installed"
@@ -33,13 +34,13 @@ def python_with_peers() -> tuple[str, str]:
     if not _works([*pip, "-e", f"{ROOT}[all]", "hypothesis"]):
         return sys.executable, "the peers' packages could not be installed (no network?)"
     if not _works([*pip, *PYTHON_PEERS]):
-        return str(python), "fastmcp and pydantic-ai could not be installed (no network?)"
+        return str(python), "fastmcp, pydantic-ai and ast-grep could not be installed (no network?)"
     stamp.write_text(wanted, encoding="utf-8")
     return str(python), ""
 
 
 def _works(command: list[str], **options: Any) -> bool:
-    """Whether a command succeeds; one that waits for the network must not be waited for forever."""
+    """Whether a command succeeds, with a timeout in case it waits for the network."""
     try:
         return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, timeout=300, **options).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -47,14 +48,21 @@ def _works(command: list[str], **options: Any) -> bool:
 
 
 def node_peers() -> str:
-    """Installs the Node servers; returns which are missing and why, or nothing."""
+    """Installs the Node servers; returns which are missing and why, or an empty text."""
     for package in NODE_PEERS:
         if node_server(package)[1] and shutil.which("npm") and shutil.which("node"):
-            _install_node(package)
+            install_node(package)
     return "; ".join(filter(None, (node_server(package)[1] for package in NODE_PEERS)))
 
 
-def _install_node(package: str) -> None:
+def has_node_package(package: str) -> bool:
+    """Installs a package for Node if it is not there; whether it is there now."""
+    if not (NPM / "node_modules" / package).is_dir() and shutil.which("npm"):
+        install_node(package)
+    return (NPM / "node_modules" / package).is_dir()
+
+
+def install_node(package: str) -> None:
     NPM.mkdir(parents=True, exist_ok=True)
     if not (NPM / "package.json").is_file():
         (NPM / "package.json").write_text(PACKAGE, encoding="utf-8")
@@ -64,7 +72,7 @@ def _install_node(package: str) -> None:
 
 
 def node_server(package: str) -> tuple[list[str], str]:
-    """The command that starts a Node server; and why it can't be started, or nothing."""
+    """The command that starts a Node server, and why it can't be started, or an empty text."""
     node = shutil.which("node")
     if node is None:
         return [], f"{package}: no node on this machine"

@@ -14,15 +14,15 @@ from pathlib import Path
 from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
 
-GROUPS = ["corridor", "files", "servers", "shell", "lisp", "cache", "rules", "growth"]
+GROUPS = "corridor adapters files servers shell lisp outline cache rules tokens growth undo".split()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller data: under two minutes")
-    parser.add_argument("--only", action="append", choices=GROUPS, help="one group; may be given again")
+    parser.add_argument("--only", action="append", choices=GROUPS, help="run only this group; repeatable")
     parser.add_argument("--no-write", action="store_true", help="print, but leave RESULTS.md as it is")
-    parser.add_argument("--page", type=Path, help="write the page there instead, and the charts beside it")
+    parser.add_argument("--page", type=Path, help="write the page to this path instead, and the charts next to it")
     options = parser.parse_args()
     run = Run(quick=options.quick)
     load = os.getloadavg()[0]
@@ -46,8 +46,8 @@ def main() -> None:
 
 @contextmanager
 def _cache_of_its_own() -> Generator[None]:
-    """Outputs of a gigabyte are stored: not in the user's own cache."""
-    os.environ.setdefault("HOLDFAST_LISP_CORPUS", str(lisp_corpus.folder()))
+    """Uses a temporary cache directory, because outputs of a gigabyte are stored."""
+    os.environ.setdefault("GRIPFAST_LISP_CORPUS", str(lisp_corpus.folder()))
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="outputs-") as place:
         os.environ["XDG_CACHE_HOME"] = place
         yield

@@ -1,4 +1,4 @@
-"""A whole coding agent against any API that speaks OpenAI's chat completions.
+"""A complete coding agent for any API that is compatible with OpenAI's chat completions.
 
 usage: pip install openai
        OPENAI_API_KEY=... python examples/agent_openai.py "fix the failing test"
@@ -12,7 +12,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from holdfast import PermissionRule, Permissions, Question, Scope, ToolCall, ToolMessage, open_session
+from gripfast import PermissionRule, Permissions, Question, Scope, ToolCall, open_session, provider_messages
 
 RULES = Permissions(
     default_action="allow",
@@ -29,12 +29,6 @@ async def ask(question: Question) -> bool:
     return (await asyncio.to_thread(input, "run it? [y/N] ")).strip().lower() == "y"
 
 
-def as_openai(message: Any) -> Any:
-    if isinstance(message, ToolMessage):
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
-    return message
-
-
 async def main(task: str) -> None:
     client = AsyncOpenAI()
     async with open_session(Scope.workspace("."), permissions=RULES, ask=ask) as session:
@@ -43,13 +37,14 @@ async def main(task: str) -> None:
             history = session.cache.trim(history, context_window=CONTEXT_WINDOW)
             reply = await client.chat.completions.create(
                 model=os.environ.get("MODEL", "gpt-5"),
-                messages=[as_openai(message) for message in history],
-                tools=session.definitions("openai"),  # type: ignore[arg-type]
+                messages=provider_messages(history, "openai"),
+                tools=session.definitions("openai"),
             )
             said = reply.choices[0].message
             history.append(said.model_dump(exclude_none=True))
             print(said.content or "", end="")
-            calls = [ToolCall(call.id, call.function.name, call.function.arguments) for call in said.tool_calls or []]
+            wanted = [call for call in said.tool_calls or [] if call.type == "function"]
+            calls = [ToolCall(call.id, call.function.name, call.function.arguments) for call in wanted]
             if not calls:
                 break
             history += await session.call_all(calls)

@@ -1,4 +1,4 @@
-"""Stores for tests, real ones: an embedded store in a scratch directory, a redis-server on a private socket."""
+"""Real stores for tests: the default store in a scratch directory, a redis-server on a private socket."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from holdfast.host.redis_store import RedisStore
-from holdfast.host.store import EmbeddedStore
+from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.stores.store import EmbeddedStore
 
 
 class RedisServer:
@@ -32,7 +32,7 @@ class RedisServer:
         return subprocess.run(["redis-cli", "-s", self.url[7:], *words], capture_output=True, check=True).stdout
 
     def stall(self) -> None:
-        """It accepts connections and answers nothing."""
+        """Makes the server accept connections without ever answering."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -56,7 +56,7 @@ class Clock:
 
 
 class Stores:
-    """Makes stores of one kind over one place: as another process or a restart would."""
+    """Opens stores of one kind on the same data, as another process or a restart would."""
 
     def __init__(self, place: Path | str, clock: Clock) -> None:
         self._place = place

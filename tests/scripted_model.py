@@ -1,4 +1,4 @@
-"""A model that plays a list of tool calls, on loopback, in Anthropic's Messages API and OpenAI's two."""
+"""A scripted model on loopback that makes a list of tool calls, with Anthropic's API and both of OpenAI's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass
 class Script:
-    """The calls to play in turn; meanwhile, what the model was shown."""
+    """The calls to make, in order, and a record of what the model was shown."""
 
     calls: list[Call]
     tools: list[str] = field(default_factory=list[str])
@@ -122,7 +122,7 @@ class _Model(BaseHTTPRequestHandler):
         call = self._next([name for tool in body.get("tools", []) for name in _names(tool)], results)
         played = len(results)
         if call:
-            space, _, name = call[0].rpartition(".")  # a tool in a namespace is called by both
+            space, _, name = call[0].rpartition(".")  # a tool in a namespace is called by namespace and name
             item = {"type": "function_call", "name": name, **({"namespace": space} if space else {})}
             begun: dict[str, Any] = {**item, "id": f"fc_{played}", "call_id": f"call_{played}", "arguments": ""}
             whole = {**begun, "arguments": json.dumps(call[1])}
@@ -155,7 +155,7 @@ class _Model(BaseHTTPRequestHandler):
 
 
 def _names(tool: dict[str, Any]) -> list[str]:
-    """The names in one entry of a Responses request: a namespace holds several, a tool of the API's own has none."""
+    """The tool names in one entry of a Responses request: several in a namespace, none in a built-in tool."""
     if tool.get("type") == "namespace":
         return [f"{tool['name']}.{one['name']}" for one in tool["tools"]]
     return [tool["name"]] if "name" in tool else []

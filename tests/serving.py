@@ -1,4 +1,4 @@
-"""What the tests of the edges share: clients of a server in this process, and what they were answered."""
+"""Shared by the tests of the edges: clients of a server in this process, and the answers they got."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from holdfast.edges.mcp.desk import Desk
-from holdfast.edges.mcp.server import server_of
-from holdfast.edges.opening import Opening
+from gripfast.edges.mcp.server import server_of
+from gripfast.edges.mcp.sessions import Sessions
+from gripfast.edges.settings import SessionSettings
 
 
-def client_of(served: Desk | Opening, mode: Any, **options: Any) -> Client:
-    return Client(server_of(served if isinstance(served, Desk) else Desk(served)), mode=mode, **options)
+def client_of(served: Sessions | SessionSettings, mode: Any, **options: Any) -> Client:
+    return Client(server_of(served if isinstance(served, Sessions) else Sessions(served)), mode=mode, **options)
 
 
 def text_of(result: CallToolResult) -> str:

@@ -1,34 +1,59 @@
-"""The house of ARCHITECTURE.md, held: imports go down only, and only host/ touches the machine."""
+"""What ARCHITECTURE.md promises, held: every sentence there that says "only" or "never" has its test in HELD_BY."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "holdfast"
+from gripfast.builtin.tools import TOOLS
+from gripfast.host.files.fs import ScopedFs
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "gripfast"
 
 # Lowest first. A room may import rooms on lower lines only; rooms on one line don't know each other.
 FLOORS: list[set[str]] = [
-    {"errors"},
-    {"messages"},
-    {"tool", "host", "lisp"},
-    {"call"},
+    {"errors", "clock"},
+    {"messages", "text"},
+    {"framework", "host", "lisp"},
+    {"call", "outline"},
     {"builtin"},
     {"edges"},
+    {"adapters"},
 ]
 HEIGHT = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 
 # Narrower than height alone: what a room may know, where that is less than everything below it.
 MAY_IMPORT = {
     "errors": set[str](),
+    "clock": set[str](),
     "messages": {"errors"},
-    "tool": {"errors", "messages"},
-    "host": {"errors"},
+    "text": {"errors"},
+    "framework": {"errors", "clock", "messages", "text"},
+    "host": {"errors", "text"},
     "lisp": set[str](),
-    "call": {"errors", "messages", "tool"},
+    "outline": {"errors", "lisp", "text"},
+    "call": {"errors", "messages", "text", "framework"},
+}
+
+# What the adapters may know of the edges: how a message looks in MCP, for the framework that takes an MCP server.
+OF_EDGES_TO_ADAPTERS = "gripfast.edges.mcp.results"
+
+# The folders of host/, and which of the others each may import.
+HOST_MAY_IMPORT = {
+    "kernel": set[str](),
+    "program": {"kernel"},
+    "search": {"kernel", "program"},
+    "files": {"kernel", "program", "search"},
+    "stores": {"kernel", "program", "search"},
+    "record": {"kernel", "program", "files"},
+    "shell": {"kernel", "program", "files"},
 }
 
 # What reaches the machine, and so stays in host/.
@@ -44,11 +69,31 @@ MACHINE = {
     "glob",
     "socket",
     "signal",
+    "mmap",
+    "multiprocessing",
+    "pty",
+    "pwd",
+    "resource",
+    "select",
+    "selectors",
+    "termios",
+}
+MACHINE_CALLS = {
+    "create_subprocess_exec",
+    "create_subprocess_shell",
+    "open_file",
+    "open_process",
+    "run_process",
 }
 
 
 def modules() -> list[Path]:
     return sorted(path for path in SOURCE.rglob("*.py"))
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def room_of(path: Path) -> str:
@@ -75,27 +120,281 @@ def test_imports_go_down_only(path: Path) -> None:
     if room == "__init__" or room == "__main__":
         return
     allowed = MAY_IMPORT.get(room, {lower for lower, height in HEIGHT.items() if height < HEIGHT[room]})
-    for line, name in imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for line, name in imports(parsed(path)):
         parts = name.split(".")
-        if parts[0] != "holdfast" or len(parts) < 2:
-            assert name != "holdfast", f"{path}:{line} imports the front door from inside the house"
+        if parts[0] != "gripfast" or len(parts) < 2:
+            assert name != "gripfast", f"{path}:{line} imports the front door from inside the house"
             continue
         assert parts[1] in allowed | {room}, f"{path}:{line}: {room} may not import {parts[1]}"
+        if room == "adapters" and parts[1] == "edges":
+            assert name.startswith(OF_EDGES_TO_ADAPTERS), f"{path}:{line}: adapters may not import {name}"
+
+
+def host_modules() -> list[Path]:
+    return [path for path in modules() if room_of(path) == "host" and path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", host_modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_imports_between_the_folders_of_host_go_down_only(path: Path) -> None:
+    folder = path.relative_to(SOURCE).parts[1]
+    allowed = HOST_MAY_IMPORT[folder] | {folder}
+    for line, name in imports(parsed(path)):
+        parts = name.split(".")
+        if parts[:2] == ["gripfast", "host"] and len(parts) > 2:
+            assert parts[2] in allowed, f"{path}:{line}: host/{folder} may not import host/{parts[2]}"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_only_host_touches_the_machine(path: Path) -> None:
     if room_of(path) == "host":
         return
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     for line, name in imports(tree):
         assert name.split(".")[0] not in MACHINE, f"{path}:{line}: {name} belongs in host/"
         assert name != "pathlib.Path", f"{path}:{line}: pathlib.Path belongs in host/ (PurePosixPath is fine)"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in {"open", "print", "input"}, f"{path}:{node.lineno}: {node.func.id}()"
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in MACHINE_CALLS, f"{path}:{node.lineno}: {node.attr} belongs in host/"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_only_host_and_the_clock_read_the_time(path: Path) -> None:
+    """Timers of the event loop (`loop.time()`, `anyio.sleep`) are not the clock: tests can drive them."""
+    if room_of(path) in ("host", "clock"):
+        return
+    tree = parsed(path)
+    for line, name in imports(tree):
+        assert name.split(".")[0] not in {"time", "sched"}, f"{path}:{line}: take a clock as an argument"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            read = node.value.id in ("datetime", "date") and node.attr in ("now", "utcnow", "today")
+            assert not read, f"{path}:{node.lineno}: take a clock as an argument"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_protocols_and_terminals_are_known_at_the_edge_only(path: Path) -> None:
+    if room_of(path) in {"edges", "adapters"}:
+        return
+    for line, name in imports(parsed(path)):
+        outer = {"click", "rich", "mcp", "mcp_types", "starlette", "uvicorn"}
+        assert name.split(".")[0] not in outer, f"{path}:{line}: {name} belongs in edges/"
+
+
+def calls_of(name: str) -> Iterator[str]:
+    """Where a name is called, as file and function (or `-` for the top of a module)."""
+    for path in modules():
+        tree = parsed(path)
+        inside = {
+            id(node): function.name
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                yield f"{path.relative_to(SOURCE).as_posix()} {inside.get(id(node), '-')}"
+
+
+def test_a_work_path_is_made_only_by_validation() -> None:
+    assert set(calls_of("WorkPath")) == {"host/files/paths.py _validated", "host/files/finding.py -"}
+    opens = re.compile(r"\bWorkPath\.__new__|object\.__new__\(WorkPath")
+    assert not [path for path in modules() if opens.search(path.read_text(encoding="utf-8"))]
+
+
+def test_the_files_take_no_path_but_a_work_path() -> None:
+    doors = {name: door for name, door in inspect.getmembers(ScopedFs, inspect.isfunction) if name[0] != "_"}
+    paths = {
+        name: found.annotation
+        for name, door in doors.items()
+        for key, found in inspect.signature(door).parameters.items()
+        if key in ("path", "base")
+    }
+    assert set(paths.values()) == {"WorkPath"}
+    assert {"open_read", "open_dir", "read", "write", "change", "tree", "glob", "grep"} <= set(paths)
+
+
+def broad_handlers() -> Iterator[str]:
+    """Handlers outside host/ that take any exception and don't pass it on as it is."""
+    for path in modules():
+        if room_of(path) == "host":
+            continue
+        for function in ast.walk(parsed(path)):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for node in ast.walk(function):
+                if not isinstance(node, ast.ExceptHandler):
+                    continue
+                broad = node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
+                if broad and ast.unparse(node.body[-1]) != "raise":
+                    yield f"{path.relative_to(SOURCE).as_posix()} {function.name}"
+
+
+def test_there_are_two_catchers_and_no_third() -> None:
+    assert set(broad_handlers()) == {"framework/definition.py only_tool_errors"}
+    assert set(calls_of("refusal")) == {"call/run.py _answer"}
+
+
+# Names of tools that are also ordinary words: a pattern, a program of the shell, a state.
+ORDINARY_WORDS = {"Glob", "tree", "done"}
+# A language is called as a tool is, and a package has the name of the tool it serves.
+NOT_TOOLS = {("outline/languages.py", "Bash"), ("outline/grammar.py", "gripfast.outline")}
+
+
+def code_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every string in the code but docstrings, and every name."""
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.lineno, node.value
+        for name in (getattr(node, field, None) for field in ("id", "attr", "name", "arg")):
+            if isinstance(name, str) and name not in ORDINARY_WORDS:
+                yield getattr(node, "lineno", 0), name
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_no_room_below_builtin_knows_a_tool_by_name(path: Path) -> None:
+    if HEIGHT.get(room_of(path), HEIGHT["builtin"]) >= HEIGHT["builtin"]:
+        return
+    plain = "|".join(re.escape(tool.name) for tool in TOOLS if tool.name not in {"tree", "done"})
+    named = re.compile(rf"(?<![\w-])(?:{plain})(?![\w-])|`(?:tree|done)`|(?<![\w-])(?:tree|done)\(")
+    for line, text in code_texts(parsed(path)):
+        found = None if (path.relative_to(SOURCE).as_posix(), text) in NOT_TOOLS else named.search(text)
+        assert not found, f"{path}:{line} knows the tool {found and found[0]}; let the tool declare it"
+
+
+# Each sentence of ARCHITECTURE.md that says "only" or "never", and the test that holds it.
+HELD_BY = {
+    "Imports only go down this table": "tests/test_architecture.py::test_imports_go_down_only",
+    "the only room that touches disk and processes": "tests/test_architecture.py::test_only_host_touches_the_machine",
+    "the only module that does": "tests/test_architecture.py::test_only_host_and_the_clock_read_the_time",
+    "Inside `host/`, imports also only go down": (
+        "tests/test_architecture.py::test_imports_between_the_folders_of_host_go_down_only"
+    ),
+    "It never raises": "tests/call/test_run.py::test_a_call_never_raises_whatever_breaks_on_its_way",
+    "a protocol error, at the edge only": (
+        "tests/test_architecture.py::test_protocols_and_terminals_are_known_at_the_edge_only"
+    ),
+    "a failing cache never loses the answer": (
+        "tests/call/cache/test_broken_stores.py::test_a_disk_that_fills_up_while_writing"
+    ),
+    "Only validation makes a `WorkPath`": "tests/test_architecture.py::test_a_work_path_is_made_only_by_validation",
+}
+
+
+def test_every_only_and_never_of_the_page_is_held_by_a_test() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if re.search(r"\b(?:only|never)\b", line, re.IGNORECASE)]
+    assert not [line for line in lines if not any(held in line for held in HELD_BY)], "write its test, or drop it"
+    for sentence, test in HELD_BY.items():
+        file, name = test.split("::")
+        assert sentence in page
+        assert re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), test
+
+
+# What the pure room may use of the standard library: nothing that knows the machine, the clock or chance.
+PURE = {
+    "__future__",
+    "codecs",
+    "collections",
+    "dataclasses",
+    "difflib",
+    "functools",
+    "heapq",
+    "json",
+    "re",
+    "unicodedata",
+}
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "text").glob("*.py")), ids=lambda path: path.name)
+def test_the_text_room_is_pure(path: Path) -> None:
+    for line, name in imports(parsed(path)):
+        parts = name.split(".")
+        known = parts[0] in PURE or (parts[0] == "gripfast" and parts[1] in ("text", "errors"))
+        assert known, f"{path}:{line}: {name} is not for pure functions on text"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_every_module_says_what_lives_in_it(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} has no docstring"
+    assert ast.get_docstring(parsed(path)), f"{path} has no docstring"
+
+
+def at_run_time(tree: ast.Module) -> Iterator[str]:
+    """What a module imports when it is imported itself: not for the type checker, not inside a function."""
+    todo: list[ast.stmt] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo += node.orelse
+        elif isinstance(node, ast.If | ast.Try):
+            todo += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (name for _, name in imports(node))
+
+
+def folders_imported(depth: int) -> dict[str, set[str]]:
+    """Each room (depth 1), or each folder and loose module of a room (depth 2), and which others it imports."""
+    graph: dict[str, set[str]] = {}
+    for path in modules():
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts[0] in ("__init__", "__main__"):
+            continue
+        mine = "/".join(parts[:depth])
+        theirs = graph.setdefault(mine, set())
+        for name in at_run_time(parsed(path)):
+            target = name.split(".")[1:]
+            if name.startswith("gripfast.") and target:
+                theirs.add(folder_of(target, depth))
+        theirs.discard(mine)
+    return graph
+
+
+def folder_of(target: list[str], depth: int) -> str:
+    """The room, folder or loose module an imported name belongs to."""
+    found = [target[0]]
+    for part in target[1:depth]:
+        inside = SOURCE.joinpath(*found, part)
+        if inside.is_dir() or inside.with_suffix(".py").is_file():
+            found.append(part)
+    return "/".join(found)
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """What is left when everything that imports nothing of the rest is taken away, again and again."""
+    left = dict(graph)
+    while free := [name for name, theirs in left.items() if not theirs & left.keys()]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+@pytest.mark.parametrize("depth", [1, 2], ids=["rooms", "folders"])
+def test_no_two_rooms_or_folders_import_each_other(depth: int) -> None:
+    graph = folders_imported(depth)
+    assert len(graph) > 5
+    assert cycle_in(graph) == []
+
+
+def test_a_cycle_would_be_found() -> None:
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
+
+
+def test_a_class_name_means_one_thing_in_the_whole_package() -> None:
+    found: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_only_the_kernel_folder_calls_the_c_library(path: Path) -> None:
+    """Except the broker, which runs alone from its own file and can't import."""
+    place = path.relative_to(SOURCE).as_posix()
+    if place.startswith("host/kernel/") or place == "host/shell/broker.py":
+        return
+    names = [name for _, name in imports(parsed(path))]
+    assert [name for name in names if name.split(".")[0] == "ctypes"] == []

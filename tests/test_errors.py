@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import errors
-from holdfast.errors import CODES, NotFound, TimedOut, ToolError
+from gripfast import errors
+from gripfast.errors import CODES, NotFound, TimedOut, ToolError
 
 # Every failure is one of these.
 CONTRACT = """INVALID_ARGUMENT NOT_FOUND NOT_FILE NOT_DIRECTORY BINARY_NOT_SUPPORTED SIZE_LIMIT_EXCEEDED INVALID_REGEX
 SANDBOX_VIOLATION POLICY_DENIED NOT_READ CONFLICT NO_MATCH NOT_UNIQUE ENCODING TIMEOUT TOOL_NOT_FOUND CANCELLED
-INTERNAL"""
+UNAVAILABLE RATE_LIMITED UNAUTHORIZED INTERNAL"""
 
 
 def subclasses() -> dict[str, type[ToolError]]:
@@ -42,14 +42,14 @@ def test_an_error_has_a_code_a_message_and_details(code: str) -> None:
 
 def test_only_what_may_succeed_unchanged_is_retriable_by_itself() -> None:
     retriable = {code for code, one in subclasses().items() if one("x").retriable}  # type: ignore[call-arg, arg-type]
-    assert retriable == {"TIMEOUT", "CANCELLED"}
+    assert retriable == {"TIMEOUT", "CANCELLED", "UNAVAILABLE", "RATE_LIMITED"}
     assert NotFound("x", retriable=True).retriable
     assert not TimedOut("x", retriable=False).retriable
 
 
-def test_an_unknown_code_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown error code 'OOPS'; use one of BINARY_NOT_SUPPORTED, "):
-        ToolError("OOPS", "x")
+def test_a_code_that_is_not_upper_case_is_refused() -> None:
+    with pytest.raises(ValueError, match="the error code 'oops' is not upper case, such as BINARY_NOT_SUPPORTED, "):
+        ToolError("oops", "x")
 
 
 def test_details_are_a_copy() -> None:

@@ -1,1 +1,1 @@
-"""Reliability, tried hard: races, kills, faults, floods and garbage, each with a seed to repeat it."""
+"""Stress tests for reliability: races, kills, faults, floods and garbage, repeatable by seed."""

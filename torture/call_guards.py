@@ -1,9 +1,25 @@
-"""The guards around a call: (name, file, the guard, what stands there without it, the tests that must notice)."""
+"""The guards around a call. torture/cuts.py says how a guard is named."""
 
 from __future__ import annotations
 
-ARGUMENTS = "tests/tool/test_arguments.py"
-DEPENDS = "tests/tool/test_depends.py"
+from torture.cuts import (
+    Guard,
+    always,
+    call,
+    condition,
+    drop,
+    handler,
+    loop,
+    never,
+    part,
+    skip,
+    statement,
+    text,
+    value,
+)
+
+ARGUMENTS = "tests/framework/test_arguments.py"
+DEPENDS = "tests/framework/test_depends.py"
 HOOKS = "tests/call/test_hooks.py"
 ASKING = "tests/call/test_asking.py"
 RULES = "tests/call/test_rules.py"
@@ -16,534 +32,440 @@ BROKEN = "tests/call/cache/test_broken_stores.py"
 STORE = "tests/host/test_store.py"
 SCANNER = "tests/lisp/test_scanner.py"
 
-TOOL_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
+TOOL_GUARDS: tuple[Guard, ...] = (
     # --- arguments ---
-    (
+    Guard(
         "unknown arguments are refused",
-        "tool/arguments.py",
-        'None if is_open(schema) else "forbid"',
-        '"ignore" if is_open(schema) else "ignore"',
+        "framework/arguments.py::Arguments.__init__",
+        value("_extra", by="'ignore'"),
         f"{ARGUMENTS} -k unknown",
     ),
-    (
+    Guard(
         "the schema says that there are no others",
-        "tool/schema.py",
-        'out.setdefault("additionalProperties", False)',
-        "pass",
-        "tests/tool/test_schema.py tests/tool/test_definition.py",
+        "framework/schema.py::_Writer._draft07",
+        skip("additionalProperties"),
+        "tests/framework/test_schema.py tests/framework/test_definition.py",
     ),
-    (
+    Guard(
         "NaN is no JSON",
-        "tool/arguments.py",
-        'if b"NaN" in text or b"Infinity" in text:',
-        "if False:",
+        "framework/arguments.py::_json_text",
+        never("NaN"),
         f"{ARGUMENTS} -k 'not_a_json_object or not_clear'",
     ),
-    (
+    Guard(
         "half a surrogate pair in arguments",
-        "tool/arguments.py",
-        "return raw.encode()",
-        'return raw.encode("utf-8", "replace")',
+        "framework/arguments.py::_encoded",
+        call("encode", by="$on.encode('utf-8', 'replace')"),
         f"{ARGUMENTS} -k 'not_a_json_object or not_clear'",
     ),
-    (
+    Guard(
         "a hundred faults stay a short message",
-        "tool/arguments.py",
-        "_FAULTS_TOLD = 20",
-        "_FAULTS_TOLD = 10**9",
+        "framework/arguments.py",
+        value("_MAX_FAULTS_SHOWN", by="10**9"),
         f"{ARGUMENTS} -k thousand",
     ),
     # --- dependencies ---
-    (
+    Guard(
         "overrides come before what a tool is bound to",
-        "tool/depends.py",
-        "for replaced in (self._ctx.overrides, self._bound):",
-        "for replaced in (self._bound, self._ctx.overrides):",
+        "framework/depends.py::Resolver._factory",
+        loop("overrides", "_bound", by="reversed($it)"),
         f"{DEPENDS} -k bound",
     ),
-    (
+    Guard(
         "ready values come first",
-        "tool/depends.py",
-        "if key.id in self._ctx.given:",
-        "if False:",
+        "framework/depends.py::Resolver.value",
+        never("provided"),
         f"{DEPENDS} -k ready_values",
     ),
-    (
+    Guard(
         "what lives for the session holds nothing of one call",
-        "tool/depends.py",
-        'if key.scope == "session" and need.scope == "call":',
-        "if False:",
+        "framework/depends.py::graph_faults.visit",
+        never("session", "call"),
         f"{DEPENDS} -k can_not_get",
     ),
-    (
+    Guard(
         "dependencies are closed under cancellation too",
-        "tool/depends.py",
-        "anyio.move_on_after(CLOSING_SECONDS, shield=True)",
-        "anyio.move_on_after(CLOSING_SECONDS)",
+        "framework/depends.py::Lifetime.close",
+        drop("shield"),
         f"{DEPENDS} -k cancelled",
     ),
-    (
+    Guard(
         "a dependency that needs itself does not wait for itself",
-        "tool/depends.py",
-        "if self.owner is asyncio.current_task():",
-        "if False:",
+        "framework/depends.py::_Pending.wait_for",
+        never("owner"),
         f"{DEPENDS} -k needs_itself",
     ),
     # --- what leaves a call ---
-    (
+    Guard(
         "a fault tells nothing of the host",
-        "tool/definition.py",
-        'return Internal(f"{what} failed with {kind}{so}; the log has the traceback", details={"type": kind})',
-        'return Internal(f"{what} failed with {kind}{so}: {fault}", details={"type": kind})',
+        "framework/definition.py::_tool_error",
+        call("Internal", "kind", by="Internal($0 + f': {fault}', details={'type': kind})"),
         "tests/call/test_run.py -k leaks",
     ),
-    (
+    Guard(
         "half a surrogate pair in a result",
-        "tool/render.py",
-        "return TextResult(speakable(value))",
-        "return TextResult(value)",
-        "tests/tool/test_render.py",
+        "framework/render.py::render",
+        call("valid_unicode", "!text", by="$0"),
+        "tests/framework/test_render.py",
     ),
 )
 
-GATE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+GATE_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "nobody to ask is a no",
-        "call/hooks.py",
-        "        if self._ask is None:\n",
-        "        if self._ask is None:\n            return\n        if self._ask is None:\n",
+        "call/hooks.py::CallGate._ask_user",
+        statement("PolicyDenied", "remedy", by="return"),
         f"{HOOKS} -k nobody",
     ),
-    (
+    Guard(
         "only a clear yes is a yes",
-        "call/hooks.py",
-        'if answer is not True and answer != "always":',
-        "if answer is False:",
+        "call/hooks.py::CallGate._ask_user",
+        condition("answer", "True", "always", by="answer is False"),
         f"{HOOKS} -k on_a_yes_only",
     ),
-    (
+    Guard(
         "always is for what was shown",
-        "call/hooks.py",
-        "if word.token is not None and word.token in self._always:",
-        "if word.token is not None and self._always:",
+        "call/hooks.py::CallGate._ask_user",
+        part("_always", "token", by="self._always"),
         f"{HOOKS} -k always",
     ),
-    (
+    Guard(
         "a hook's odd answer is a no",
-        "call/hooks.py",
-        "elif word is not None:",
-        "elif False:",
+        "call/hooks.py::CallGate.check",
+        never("verdict", "None", "!isawaitable"),
         f"{HOOKS} -k anything_else",
     ),
-    (
+    Guard(
         "a hook that breaks lets nothing through",
-        "call/run.py",
-        'await answered(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)',
-        'await __import__("asyncio").gather(gate, return_exceptions=True)',
+        "call/run.py::_value",
+        call("only_tool_errors", "gate", by="__import__('asyncio').gather($0, return_exceptions=True)"),
         f"{HOOKS} -k breaks_lets_nothing",
     ),
-    (
+    Guard(
         "a hook after a call that breaks holds the answer back",
-        "call/run.py",
-        "        return refusal(call, error)\n\n\nasync def _walk",
-        "        return message\n\n\nasync def _walk",
+        "call/run.py::_answer",
+        statement("refusal", "!message", by="return message"),
         f"{HOOKS} -k holds_the_answer_back",
     ),
-    (
+    Guard(
         "the rules speak before other hooks",
-        "builtin/session.py",
-        "before=(*_rules(permissions, fs), *before),",
-        "before=(*before, *_rules(permissions, fs)),",
+        "builtin/session.py::open_session",
+        value("before", by="$it[::-1]"),
         "tests/builtin/test_session.py",
     ),
-    (
+    Guard(
         "what is asked is shown escaped",
-        "call/hooks.py",
-        "text = shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))",
-        "text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)",
+        "call/hooks.py::_argument_text",
+        call("escaped", by="$0"),
         f"{ASKING} -k escaped",
     ),
-    (
+    Guard(
         "rules judge a path as it really is",
-        "builtin/session.py",
-        "return fs.spellings(subject) if isinstance(subject, WorkPath) else (str(subject),)",
-        "return (subject.text,) if isinstance(subject, WorkPath) else (str(subject),)",
+        "builtin/session.py::spelling.spell",
+        call("spellings", by="($0.text,)"),
         "tests/edges/test_check.py -k requested_and_real",
     ),
-    (
+    Guard(
         "every spelling of a path is judged",
-        "call/rules.py",
-        'return strictest([self._judge_one(path) for path in spellings or ("",)])',
-        'return self._judge_one((spellings or ("",))[0])',
+        "call/rules.py::FileRules.judge",
+        call("strictest", by="$0[0]"),
         f"{RULES} -k every_spelling",
     ),
-    (
+    Guard(
         "a deny on files wins",
-        "call/rules.py",
-        "for known in self.denies:",
-        "for known in ():",
+        "call/rules.py::FileRules._judge_one",
+        loop("denies", by="()"),
         f"{RULES} -k deny_wins",
     ),
-    (
+    Guard(
         "a deny on commands wins",
-        "call/shell/lines.py",
-        "denied = _first_caught(self.denies, seen)",
-        "denied = None",
+        "call/command_lines.py::LineRules._judge_command",
+        call("_first_caught", "denies", by="None"),
         f"{RULES} -k 'deny_wins or behind_wrappers'",
     ),
-    (
+    Guard(
         "rules that deny are read without case",
-        "call/globs.py",
-        "return text.lower()",
-        "return text",
+        "text/fold.py::foldings",
+        call("lower", by="$on"),
         f"{RULES} -k 'path_patterns or behind_wrappers or deny_wins'",
     ),
-    (
+    Guard(
         "a workspace's rules are a layer on top",
-        "call/rules.py",
-        "return strictest((mine, *layers))",
-        "return mine",
+        "call/rules.py::Permissions.judge",
+        call("strictest", by="mine"),
         f"{RULES} -k narrowing",
     ),
-    (
-        "paths outside are asked about",
-        "call/rules.py",
-        'if rule.action == "allow" and self.inside is not None and not self.inside.holds(path):',
-        "if False:",
-        f"{RULES} -k inside_only",
+    Guard(
+        "paths outside are asked about", "call/rules.py::FileRules._by", never("inside"), f"{RULES} -k inside_only"
     ),
 )
 
-SHELL_LINE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+SHELL_LINE_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "a dollar is not plain",
         "call/shell/recogniser.py",
-        '_PIECE = r"""[\\w./,:@%+=^-]',
-        '_PIECE = r"""[\\w./,:@%+=^$-]',
+        value("_PIECE", by=r"r'\$|' + $it"),
         f"{RECOGNISER} -k one_character",
     ),
-    (
+    Guard(
         "a dollar inside double quotes",
         "call/shell/recogniser.py",
-        '"(?:[^"\\\\$`]|\\\\[^\\n])*+\\""""',
-        '"(?:[^"\\\\`]|\\\\[^\\n])*+\\""""',
+        value("_PIECE", by=r"""r'"[^"\\`]*+"|' + $it"""),
         f"{RECOGNISER} {STRINGS}",
     ),
-    (
+    Guard(
         "redirections are not plain",
         "call/shell/recogniser.py",
-        "[\\w./,:@%+=^~-]*+|'",
-        "[\\w./,:@%+=^~<>-]*+|'",
+        value("_PIECE", by="'[<>]|' + $it"),
         f"{RECOGNISER} {STRINGS}",
     ),
-    (
+    Guard(
         "lines over the cap are not judged",
-        "call/shell/recogniser.py",
-        "if size > LONGEST_LINE else None",
-        "if size < 0 else None",
+        "call/shell/recogniser.py::_too_long",
+        never("LONGEST_LINE"),
         f"{RECOGNISER} -k cap",
     ),
-    (
+    Guard(
         "characters that can't be shown",
-        "call/shell/recogniser.py",
-        "problem = _too_long(line) or _odd_character(line)",
-        "problem = _too_long(line)",
+        "call/shell/recogniser.py::line_problem",
+        drop("_odd_character"),
         f"{RECOGNISER} -k cannot_be_shown",
     ),
-    (
+    Guard(
         "a tilde may be expanded",
-        "call/shell/recogniser.py",
-        'problem = _expands_tilde(token["word"]) or (None if words else _not_a_program(word))',
-        "problem = None if words else _not_a_program(word)",
+        "call/shell/recogniser.py::_read",
+        drop("_expands_tilde"),
         f"{RECOGNISER} {STRINGS}",
     ),
-    (
+    Guard(
         "assignments and syntax are no programs",
-        "call/shell/recogniser.py",
-        "(None if words else _not_a_program(word))",
-        "None",
+        "call/shell/recogniser.py::_read",
+        drop("_not_a_program"),
         f"{RECOGNISER} {STRINGS}",
     ),
-    (
+    Guard(
         "what can't be proved is never allowed",
-        "call/shell/lines.py",
-        '"deny" if self._denies_the_rest() else "ask"',
-        '"deny" if self._denies_the_rest() else self.default_action',
+        "call/command_lines.py::LineRules._judge_unproved",
+        value("action", by="'deny' if $it == 'deny' else self.default_action"),
         f"{RULES} -k can_not_be_proved",
     ),
-    (
+    Guard(
         "every command of a line",
-        "call/shell/lines.py",
-        "strictest([self._judge_command(argv) for argv in dict.fromkeys(proof.commands)])",
-        "self._judge_command(proof.commands[0])",
+        "call/command_lines.py::LineRules.judge",
+        call("strictest", by="parts[0]"),
         f"{RULES} -k every_command",
     ),
-    (
-        "options are known or asked about",
-        "call/shell/options.py",
-        'return 1, f"`{name}`: not an option known to be harmless"',
-        "return 1, None",
-        STRINGS,
-    ),
-    (
+    Guard("options are known or asked about", "call/shell/options.py::_unlisted", never("*"), STRINGS),
+    Guard(
         "operands that change things",
-        "call/shell/options.py",
-        "problem = _operand_problem(program.operands, reading)",
-        "problem = None",
+        "call/shell/options.py::problem_with",
+        call("_operand_problem", by="None"),
         STRINGS,
     ),
-    (
+    Guard(
         "values that look like options",
-        "call/shell/options.py",
-        'if value.startswith("-") and len(value) > 1 and not option.any and not _NUMBER.fullmatch(value):',
-        "if False:",
+        "call/shell/options.py::_with_value",
+        never("_NUMBER"),
         "tests/call/test_each_step_matters.py -k 'look_like or look'",
     ),
-    (
+    Guard(
         "a second file after uniq's is asked about",
-        "call/shell/options.py",
-        'if program.operands == "one" and reading.operands and at not in reading.skip:',
-        "if False:",
+        "call/shell/options.py::_read_options",
+        never("one"),
         f"{STRINGS} tests/call/test_tables_against_programs.py",
     ),
-    (
+    Guard(
         "what can run anything is spelled out",
-        "call/shell/commands.py",
-        "if name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE:",
-        "if False:",
+        "call/shell/commands.py::_untabled_problem",
+        never("INTERPRETERS"),
         f"{RULES} -k run_anything",
     ),
-    (
+    Guard(
         "a wildcard stands for no option and no path",
-        "call/shell/commands.py",
-        'if not glob.spelled_out and (word.startswith("-") or "/" in word):',
-        "if False:",
+        "call/shell/commands.py::_strictly",
+        part("spelled_out", "startswith", by="False"),
         f"{RULES} -k wildcard",
     ),
-    (
-        "words that leave the workspace",
-        "call/shell/commands.py",
-        "if _ELSEWHERE.search(word) is None:",
-        "if True:",
-        STRINGS,
+    Guard(
+        "words that leave the workspace", "call/shell/commands.py::Workspace.outside", always("_ELSEWHERE"), STRINGS
     ),
-    (
+    Guard(
         "a denied name behind a wrapper",
-        "call/shell/denied.py",
-        "yield from ((words, start) for start in starts)",
-        "pass",
+        "call/shell/denied.py::sightings",
+        skip("start", "starts"),
         f"{RULES} -k behind_wrappers",
     ),
-    (
+    Guard(
         "a denied name in a text for a shell",
-        "call/shell/denied.py",
-        "if depth < DEEPEST:",
-        "if False:",
+        "call/shell/denied.py::sightings",
+        never("DEEPEST"),
         f"{RULES} -k 'behind_wrappers or can_not_be_proved'",
     ),
-    (
+    Guard(
         "a denied subcommand behind options",
-        "call/shell/denied.py",
-        "if name in BEFORE_SUBCOMMAND:",
-        "if False:",
+        "call/shell/denied.py::sightings",
+        never("BEFORE_SUBCOMMAND"),
         f"{RULES} -k hide_a_denied",
     ),
-    (
+    Guard(
         "a text for a shell is proved too",
-        "call/shell/lines.py",
-        "if (text := unproved_text(argv)) is not None:",
-        "if (text := None) is not None:",
+        "call/command_lines.py::LineRules._what_is_unsafe_anyway",
+        call("unproved_text", by="None"),
         f"{RULES} -k text_that_can_not",
     ),
 )
 
-CONFIG_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+CONFIG_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "a workspace's file only narrows",
-        "builtin/config.py",
-        "_with(config, said, text.path) if text.trusted else _narrowed(config, said, text.path)",
-        "_with(config, said, text.path)",
+        "builtin/config.py::load_config",
+        call("_narrowed", by="_with($0, $1, $2)"),
         f"{CONFIG} -k workspace",
     ),
-    (
+    Guard(
         "a workspace can't loosen the sandbox",
-        "builtin/config.py",
-        "sandbox=max(config.sandbox, said.sandbox or config.sandbox, key=_strictness),",
-        "sandbox=said.sandbox or config.sandbox,",
+        "builtin/config.py::_narrowed",
+        call("max", "sandbox", by="$1"),
         f"{CONFIG} -k workspace",
     ),
-    (
+    Guard(
         "a workspace can't turn reading first off",
-        "builtin/config.py",
-        "require_read=config.require_read or bool(said.require_read),",
-        "require_read=bool(said.require_read),",
+        "builtin/config.py::_narrowed",
+        drop("config", "require_read"),
         f"{CONFIG} -k workspace",
     ),
-    (
+    Guard(
         "a workspace can't lift protection",
-        "builtin/config.py",
-        'protect=(*config.protect, *_patterns(said.protect, "protect", path)),',
-        'protect=config.protect if said.protect is None else _patterns(said.protect, "protect", path),',
+        "builtin/config.py::_narrowed",
+        value("protect", by="$it[len(config.protect):] or $it"),
         f"{CONFIG} -k workspace",
     ),
-    (
+    Guard(
         "unknown keys stop the start",
-        "builtin/config.py",
-        'ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)',
-        'ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)',
+        "builtin/config.py::_Table",
+        value("extra", by="'ignore'"),
         f"{CONFIG} -k is_wrong",
     ),
-    (
+    Guard(
         "rules about unknown tools stop the start",
-        "builtin/config.py",
-        'if rule.source and name != "*"',
-        'if False and name != "*"',
+        "builtin/config.py::refuse_unknown_tools",
+        never("effect:"),
         f"{CONFIG} -k not_there",
     ),
-    (
+    Guard(
         "a workspace's file is no link",
-        "host/config.py",
-        "_text(path, follow=False)",
-        "_text(path, follow=True)",
+        "host/program/config.py::config_texts",
+        value("follow", "False", by="True"),
         f"{CONFIG} -k no_files",
     ),
 )
 
-CACHE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+CACHE_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "a session can't read another's outputs",
-        "host/store.py",
-        '" WHERE o.id = ? AND o.session = ?",\n                (ref_id, session),',
-        '" WHERE o.id = ?",\n                (ref_id,),',
+        "host/stores/store.py::EmbeddedStore.find",
+        text("o.session = ?", by="? IS NOT NULL"),
         f"{STORES} -k another_session",
     ),
-    (
-        "outputs expire",
-        "host/store.py",
-        "if row is None or row[4] + self._ttl < self._now():",
-        "if row is None:",
-        f"{STORES} -k after_its_time",
-    ),
-    (
+    Guard("outputs expire", "host/stores/store.py::EmbeddedStore.find", drop("_now"), f"{STORES} -k after_its_time"),
+    Guard(
         "the oldest go when the cache is full",
-        "host/store.py",
-        "if created + self._ttl >= self._now() and total <= self._quota:",
-        "if created + self._ttl >= self._now():",
+        "host/stores/store.py::EmbeddedStore._expire",
+        drop("_quota"),
         f"{STORES} -k over_quota",
     ),
-    (
+    Guard(
         "no output is larger than the cache",
-        "host/store.py",
-        "if self._size + len(data) > self._quota:",
-        "if False:",
+        "host/stores/store.py::BlobWriter.write",
+        never("_quota"),
         f"{STORES} -k larger_than_the_quota",
     ),
-    (
+    Guard(
         "equal means equal in every byte",
-        "host/store.py",
-        "if _same_bytes(fd, other, size):",
-        "if True:",
+        "host/stores/store.py::EmbeddedStore._twin",
+        always("_same_bytes"),
         f"{STORES} -k taken_for_equal",
     ),
-    (
+    Guard(
         "a directory open to others is closed to them",
-        "host/store.py",
-        "        os.chmod(path, 0o700)\n",
-        "        pass\n",
+        "host/stores/store.py::_private_directory",
+        skip("chmod"),
         f"{STORE} -k closed_to_them",
     ),
-    (
+    Guard(
         "files of the cache are the user's alone",
-        "host/store.py",
-        "os.open(self._files / self._name, flags, 0o600)",
-        "os.open(self._files / self._name, flags, 0o644)",
+        "host/stores/store.py::BlobWriter._to_file",
+        call("open", by="os.open($0, $1, 0o644)"),
         f"{STORE} -k only_the_user",
     ),
-    (
+    Guard(
         "a file that was harmed is not shown",
-        "host/store.py",
-        "if os.fstat(fd).st_size != stored.size:",
-        "if False:",
+        "host/stores/store.py::EmbeddedStore._open",
+        never("st_size"),
         f"{BROKEN} -k harmed",
     ),
-    (
+    Guard(
         "what is being written is not swept away",
-        "host/store.py",
-        "            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n            if not self._has_row",
-        "            if not self._has_row",
+        "host/stores/store.py::EmbeddedStore._remove_stray",
+        skip("flock"),
         f"{STORE} -k strays",
     ),
-    (
+    Guard(
         "a damaged index is made anew",
-        "host/store.py",
-        "            if not _is_damage(fault):\n                raise\n",
-        "            raise\n",
+        "host/stores/store.py::EmbeddedStore._open_or_renew",
+        always("_is_damage"),
         f"{BROKEN} -k damaged_index",
     ),
-    (
+    Guard(
         "a store that fails costs no answer",
-        "call/cache/cache.py",
-        "        except (ToolError, OSError) as fault:\n            self._fail(fault)\n\n    def commit",
-        "        except KeyboardInterrupt as fault:\n            self._fail(fault)\n\n    def commit",
+        "call/cache/cache.py::_Writing.write",
+        handler("OSError", by="KeyboardInterrupt"),
         f"{BROKEN} -k 'no_directory or locked'",
     ),
-    (
+    Guard(
         "what is over the cap is cut",
-        "call/cache/cache.py",
-        "        if len(data) <= CAP:\n",
-        "        if True:\n",
+        "call/cache/cache.py::OutputCache.fit",
+        always("data", "CAP"),
         f"{FIT} -k one_byte",
     ),
-    (
+    Guard(
         "a pattern for a cached output is no option",
-        "host/line_search.py",
-        'return [mode, "-e", query.pattern]',
-        "return [mode, query.pattern]",
+        "host/search/line_search.py::_pattern",
+        drop("-e"),
         "tests/call/cache/test_windows_and_grep.py -k dashes",
     ),
-    (
+    Guard(
         "a search that nobody waits for ends",
-        "host/line_search.py",
-        "self._stopped = True\n            if self._process is not None and self._process.poll() is None:\n",
-        "self._stopped = True\n            if False:\n",
+        "host/search/line_search.py::LineSearch.stop",
+        never("_process"),
         "tests/host/test_line_search.py",
     ),
 )
 
-LISP_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+LISP_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "reading again because of faults has an end",
-        "lisp/scanner.py",
-        "end = length if patience > 0 else _next_fence(text, at)",
-        "end = length",
+        "lisp/scanner.py::scan",
+        always("rescan_budget"),
         f"{SCANNER} -k quadratic",
     ),
-    (
+    Guard(
         "a broken form ends at the next one",
-        "lisp/scanner.py",
-        "unit = unit._replace(end=min(end, _next_fence(text, unit.start)))",
-        "pass",
+        "lisp/scanner.py::scan",
+        skip("_replace", "_next_fence"),
         f"{SCANNER} -k unclosed",
     ),
-    (
-        "units are not held back",
-        "lisp/scanner.py",
-        "if _in_column_0(text, unit.start) or len(recent) >= RECENT:",
-        "if _in_column_0(text, unit.start):",
-        f"{SCANNER} -k given_away",
-    ),
-    (
+    Guard("units are not held back", "lisp/scanner.py::scan", drop("RECENT"), f"{SCANNER} -k given_away"),
+    Guard(
         "a pattern on Lisp source has a time limit",
-        "lisp/patterns.py",
-        "self._compiled.search(text, timeout=left, concurrent=True)",
-        "self._compiled.search(text)",
+        "lisp/patterns.py::Pattern.search",
+        drop("timeout"),
         "tests/builtin/test_lisp_read_file.py -k explodes",
     ),
-    (
+    Guard(
         "lisp-read-file stays in the workspace",
-        "builtin/lisp_read_file.py",
-        "with fs.within_roots().open_read(path) as file:",
-        "with fs.open_read(path) as file:",
+        "builtin/lisp_read_file.py::lisp_read_file",
+        call("within_roots", by="$on"),
         "tests/builtin/test_lisp_read_file.py -k only_the_workspace",
     ),
 )

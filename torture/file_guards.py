@@ -1,298 +1,198 @@
-"""The guards around files: (name, file, the guard, what stands there without it, the tests that must notice)."""
+"""The guards around files. torture/cuts.py says how a guard is named."""
 
 from __future__ import annotations
+
+from torture.cuts import Guard, always, call, condition, drop, never, part, skip, statement, value
 
 BENEATH = "tests/host/test_beneath.py"
 WRITING = "tests/host/test_writing.py"
 ATTACKS = "tests/host/test_attacks.py"
 PATHS = "tests/host/test_paths.py"
+PROBE = "tests/host/test_probe.py"
 SCOPE = "tests/host/test_scope.py"
 TEXT = "tests/host/test_text.py"
 LINES = "tests/host/test_lines.py"
 
-FILE_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
+# It still refuses the link that openat2 is tried with at the start, or it would not be used at all.
+OPENED_ANYWHERE = """
+fd = os.open(path, DIRECTORY_FLAGS, dir_fd=root_fd)
+if path == "link":
+    raise OSError(errno.EXDEV, "")
+"""
+FOUND_ANYWHERE = 'found = (Root("/", "/", os.open("/", DIRECTORY_FLAGS), -1, writable=True), absolute[1:])'
+WRITTEN_IN_PLACE = """
+if old is not None:
+    with open(place.absolute, "wb") as target:
+        target.write(after)
+    return True
+fresh.fill(after, None)
+"""
+
+FILE_GUARDS: tuple[Guard, ...] = (
     # --- paths ---
-    ("NUL in a path", "host/paths.py", 'if "\\0" in text:', "if False:", PATHS),
-    ("over-long names", "host/paths.py", "if longest > MAX_NAME_BYTES:", "if False:", PATHS),
-    (
-        "lone surrogates",
-        "host/paths.py",
-        'data = text.encode("utf-8")',
-        'data = text.encode("utf-8", "replace")',
-        PATHS,
+    Guard("NUL in a path", "host/files/paths.py::_fault", never("\0"), PATHS),
+    Guard("over-long names", "host/files/paths.py::_fault", never("longest", "MAX_NAME_BYTES"), PATHS),
+    Guard(
+        "lone surrogates", "host/files/paths.py::_fault", call("encode", by="$on.encode('utf-8', 'replace')"), PATHS
     ),
-    ("names are escaped", "host/paths.py", "else _UNSHOWABLE.sub(_escape, text)", "else text", PATHS),
+    Guard("names are escaped", "text/escape.py::escaped", call("replaced", by="$0"), PATHS),
     # --- start ---
-    ("home and / as a root", "host/scope.py", "if not wide and _is_wide(real):", "if False:", SCOPE),
-    ("a root that is no directory", "host/scope.py", "if not os.path.isdir(real):", "if False:", SCOPE),
-    ("an empty root", "host/scope.py", 'if not text or "\\0" in text:', "if False:", SCOPE),
+    Guard("home and / as a root", "host/files/scope.py::_directory", never("_is_wide"), SCOPE),
+    Guard("a root that is no directory", "host/files/scope.py::_directory", never("isdir"), SCOPE),
+    Guard("an empty root", "host/files/scope.py::_directory", never("\0"), SCOPE),
     # --- confinement ---
-    (
+    Guard(
         "openat2 stays beneath",
-        "host/beneath.py",
-        "fd = _libc.syscall(_SYS_OPENAT2, root_fd, name, _HOW_AT, _HOW_SIZE)",
-        "fd = os.open(path, DIRECTORY_FLAGS, dir_fd=root_fd)\n        if path == 'link':\n"
-        "            raise OSError(errno.EXDEV, '')",
+        "host/kernel/openat2.py::openat2_directory",
+        statement("syscall", by=OPENED_ANYWHERE),
         f"{BENEATH} {ATTACKS}",
     ),
-    (
+    Guard(
         "a strategy is tried before it is trusted",
-        "host/beneath.py",
-        'if strategy == "openat2" and not _openat2_refuses():',
-        "if False:",
-        "tests/host/test_probe.py",
+        "host/files/beneath.py::strategy_works",
+        never("_openat2_refuses"),
+        PROBE,
     ),
-    (
-        "the walk follows no link",
-        "host/beneath.py",
-        "_STEP_FLAGS = DIRECTORY_FLAGS | os.O_NOFOLLOW",
-        "_STEP_FLAGS = DIRECTORY_FLAGS",
-        f"{ATTACKS} -k walk",
-    ),
-    ("links are looked at", "host/beneath.py", "if not stat.S_ISLNK(found.st_mode):", "if True:", BENEATH),
-    (
+    Guard("the walk follows no link", "host/files/beneath.py::_STEP_FLAGS", drop("O_NOFOLLOW"), f"{ATTACKS} -k walk"),
+    Guard("links are looked at", "host/files/beneath.py::_fast", always("S_ISLNK"), BENEATH),
+    Guard(
         "links lead into a root or nowhere",
-        "host/beneath.py",
-        'raise SandboxViolation(f"{what} outside the workspace ({named}); use a path inside it")',
-        'found = (Root("/", "/", os.open("/", DIRECTORY_FLAGS), -1, writable=True), absolute[1:] + named[:0])',
+        "host/files/beneath.py::_Walk._jump",
+        statement("SandboxViolation", by=FOUND_ANYWHERE),
         BENEATH,
     ),
-    ("at most 40 links", "host/beneath.py", "if self._hops > MAX_HOPS:", "if self._hops > 45:", BENEATH),
-    (
+    Guard(
+        "at most 40 links",
+        "host/files/beneath.py::_Walk._count",
+        condition("MAX_HOPS", by="self._hops > 45"),
+        BENEATH,
+    ),
+    Guard(
         "what was moved out is refused",
-        "host/beneath.py",
-        "    if below is None:\n        raise SandboxViolation(",
-        "    if below is None:\n        below = ''\n    if False:\n        raise SandboxViolation(",
-        "tests/host/test_probe.py",
+        "host/files/beneath.py::_real_below",
+        statement("SandboxViolation", by="return ''"),
+        PROBE,
     ),
-    (
-        "the last name is opened without following",
-        "host/fs.py",
-        "_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | ",
-        "_READ_FLAGS = os.O_RDONLY | ",
-        "tests/host/test_probe.py",
+    Guard(
+        "the last name is opened without following", "host/files/opening.py::_READ_FLAGS", drop("O_NOFOLLOW"), PROBE
     ),
-    (
-        "a FIFO is not opened",
-        "host/fs.py",
-        "        _require_regular(path, place.stat)\n",
-        "",
-        "tests/host/test_probe.py",
-    ),
-    (
-        "a FIFO never hangs",
-        "host/fs.py",
-        "os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY",
-        "os.O_NOFOLLOW | os.O_NOCTTY",
-        "tests/host/test_probe.py",
-    ),
-    (
+    Guard("a FIFO is not opened", "host/files/opening.py::open_regular", skip("_require_regular", "place"), PROBE),
+    Guard("a FIFO never hangs", "host/files/opening.py::_READ_FLAGS", drop("O_NONBLOCK"), PROBE),
+    Guard(
         "what was swapped is looked at again",
-        "host/fs.py",
-        "            found = os.fstat(fd)\n            _require_regular(path, found)\n",
-        "            found = os.fstat(fd)\n",
-        "tests/host/test_probe.py",
+        "host/files/opening.py::open_regular",
+        skip("_require_regular", "found"),
+        PROBE,
     ),
-    (
-        "kernel files",
-        "host/fs.py",
-        "if found.st_dev != place.root.device and is_kernel_view(fd):\n                raise NotFile",
-        "if False:\n                raise NotFile",
+    Guard("kernel files", "host/files/opening.py::open_regular", never("is_kernel_view"), BENEATH),
+    Guard("kernel directories", "host/files/opening.py::open_directory", never("is_kernel_view"), BENEATH),
+    Guard("kernel links", "host/files/beneath.py::_Walk._follow", never("is_kernel_view"), BENEATH),
+    Guard(
+        "deny, as requested",
+        "host/files/scoped_paths.py::ScopedPaths.allowed",
+        skip("_refuse_denied", "requested"),
         BENEATH,
     ),
-    (
-        "kernel directories",
-        "host/fs.py",
-        "if found.st_dev != place.root.device and is_kernel_view(fd):\n                os.close(fd)",
-        "if False:\n                os.close(fd)",
-        BENEATH,
-    ),
-    (
-        "kernel links",
-        "host/beneath.py",
-        "if found.st_dev != self._root.device and is_kernel_view(self._fd):",
-        "if False:",
-        BENEATH,
-    ),
-    ("deny, as requested", "host/fs.py", "        self._refuse_denied(path, self._requested(path))\n", "", BENEATH),
-    (
+    Guard(
         "deny, as it really is",
-        "host/fs.py",
-        "            self._refuse_denied(path, place.absolute)\n",
-        "            pass\n",
+        "host/files/scoped_paths.py::ScopedPaths.allowed",
+        skip("_refuse_denied", "absolute"),
         BENEATH,
     ),
-    ("deny closes what is below", "host/patterns.py", '(?:/.*)?", re.DOTALL', '", re.DOTALL', f"{SCOPE} {BENEATH}"),
-    ("invisible code points", "host/patterns.py", '_INVISIBLE.sub("", path)', "path", f"{SCOPE} {WRITING}"),
-    (
-        "case",
-        "host/patterns.py",
-        "path = path.lower() if path.isascii()",
-        "path = path if path.isascii()",
-        f"{SCOPE} {WRITING}",
-    ),
-    (
+    Guard("deny closes what is below", "text/patterns.py", value("_BELOW", by="''"), f"{SCOPE} {BENEATH}"),
+    Guard("invisible code points", "text/fold.py::_folded", never("translate"), f"{SCOPE} {WRITING}"),
+    Guard("case", "text/fold.py::foldings", call("lower", by="$on"), f"{SCOPE} {WRITING}"),
+    Guard(
         "near names that are denied stay hidden",
-        "host/fs.py",
-        'for name in found if not self.is_denied(real := f"{above}/{name}")',
-        'for name in found if (real := f"{above}/{name}")',
+        "host/files/missing.py::_near",
+        call("is_denied", by="not $0"),
         BENEATH,
     ),
     # --- writing ---
-    (
-        "only roots for writing",
-        "host/fs.py",
-        "if not any(is_below(absolute, directory.real) for directory in self.scope.write):",
-        "if False:",
-        WRITING,
-    ),
-    (
-        "protected names, as requested",
-        "host/fs.py",
-        "        self._refuse_protected_name(path)\n",
-        "",
-        "tests/host/test_probe.py",
-    ),
-    (
-        "protected names, as they really are",
-        "host/protect.py",
-        '    if pattern is not None:\n        return f"`{pattern}`"\n',
-        "",
-        WRITING,
-    ),
-    (
-        "the shape of a repository",
-        "host/protect.py",
-        "if _is_repository(place.root.fd, directory, below):",
-        "if False:",
-        WRITING,
-    ),
-    ("a shape that would be completed", "host/protect.py", "return new == folded(name) or ", "return ", WRITING),
-    ("the gitdir of a .git file", "host/protect.py", "if _is_below_gitdir(place, directory):", "if False:", WRITING),
-    (
-        "not read",
-        "host/guard.py",
-        "        if seen is None:\n            raise NotRead",
-        "        if seen is None:\n            return\n            raise NotRead",
-        WRITING,
-    ),
-    ("changed since it was read", "host/guard.py", "if not seen.still(identity, digest):", "if False:", WRITING),
-    (
-        "young files are read whole again",
-        "host/guard.py",
-        "_SETTLED_NS = 50_000_000",
-        "_SETTLED_NS = -1",
-        LINES,
-    ),
-    (
+    Guard("only roots for writing", "host/files/writable.py::refuse_unwritable", never("is_below"), WRITING),
+    Guard("protected names, as requested", "host/files/writable.py::writable", skip("_refuse_protected_name"), PROBE),
+    Guard("protected names, as they really are", "host/files/protect.py::protected_by", never("reason"), WRITING),
+    Guard("the shape of a repository", "host/files/protect.py::protected_by", never("_is_repository"), WRITING),
+    Guard("a shape that would be completed", "host/files/protect.py::_is_repository.has", drop("folded"), WRITING),
+    Guard("the gitdir of a .git file", "host/files/protect.py::protected_by", never("_is_below_gitdir"), WRITING),
+    Guard("not read", "host/files/guard.py::ReadLog.check", statement("NotRead", by="return"), WRITING),
+    Guard("changed since it was read", "host/files/guard.py::ReadLog.check", never("still"), WRITING),
+    Guard("young files are read whole again", "host/files/guard.py", value("_SETTLED_NS", by="-1"), LINES),
+    Guard(
         "the lock",
-        "host/atomic.py",
-        "            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
-        "            return None\n",
+        "host/files/atomic.py::_lock",
+        call("flock", by="None"),
         f"{WRITING} {ATTACKS} -k 'lock or lose'",
     ),
-    (
+    Guard(
         "unchanged under the lock",
-        "host/fs.py",
-        "            if not _unchanged(made.fd, place.name, old):\n                return False\n",
-        "",
+        "host/files/writing.py::FileWriter._publish",
+        never("_unchanged"),
         f"{WRITING} {ATTACKS} -k 'changes or lose or vanishes'",
     ),
-    (
+    Guard(
         "a new file never replaces",
-        "host/fs.py",
-        "(fresh.publish_new if old is None else fresh.publish_over)",
-        "(fresh.publish_over)",
-        "tests/host/test_probe.py",
+        "host/files/writing.py::FileWriter._publish",
+        never("publish_new"),
+        PROBE,
     ),
-    (
-        "nothing is left of a temporary file",
-        "host/atomic.py",
-        '        """Nothing is left of it unless it was published."""\n        self._remove_name()\n',
-        "",
-        WRITING,
-    ),
-    (
-        "made directories are taken away",
-        "host/atomic.py",
-        "                os.rmdir(name, dir_fd=above)\n",
-        "                pass\n",
-        WRITING,
-    ),
-    (
-        "a sweep leaves the busy alone",
-        "host/atomic.py",
-        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n    except OSError:\n        return False\n",
-        "    except OSError:\n        return False\n",
-        WRITING,
-    ),
-    ("mode bits", "host/atomic.py", "    os.fchmod(fd, mode)\n", "", WRITING),
-    (
+    Guard("nothing is left of a temporary file", "host/files/atomic.py::Fresh.close", skip("_remove_name"), WRITING),
+    Guard("made directories are taken away", "host/files/atomic.py::MadeDirectories.undo", skip("rmdir"), WRITING),
+    Guard("a sweep leaves the busy alone", "host/files/atomic.py::_is_stray", skip("flock"), WRITING),
+    Guard("mode bits", "host/files/atomic.py::_take_after", skip("fchmod"), WRITING),
+    Guard(
         "written beside, not in place",
-        "host/fs.py",
-        "            fresh.fill(after, None if old is None else old.fd)\n",
-        "            if old is not None:\n                with open(place.absolute, 'wb') as target:\n"
-        "                    target.write(after)\n                return True\n            fresh.fill(after, None)\n",
+        "host/files/writing.py::FileWriter._publish",
+        statement("fill", by=WRITTEN_IN_PLACE),
         f"{WRITING} {ATTACKS}",
     ),
     # --- text ---
-    (
+    Guard(
         "bytes that don't round-trip",
-        "host/text.py",
-        "if encoding is not None and _round_trips(data, encoding):",
-        "if encoding is not None and _decodes(data, encoding):",
+        "host/files/encodings.py::text_of",
+        call("_round_trips", by="_decodes($0, $1)"),
         TEXT,
     ),
-    (
+    Guard(
         "undecodable files are not edited",
-        "host/text.py",
-        "    raise _undecodable(data, encoding, path)\n",
-        "    return Text(Form(), data.decode('utf-8', 'replace').encode())\n",
+        "host/files/encodings.py::text_of",
+        statement("_undecodable", by="return Text(TextForm(), data.decode('utf-8', 'replace').encode())"),
         f"{TEXT} {WRITING}",
     ),
-    ("NUL means binary", "host/text.py", "    if 0 in head:\n        return True\n", "", TEXT),
-    ("a long line is kept in part", "host/lines.py", "            line = line[:KEPT]\n", "", LINES),
-    (
+    Guard("NUL means binary", "host/files/encodings.py::is_binary", never("0", "head"), TEXT),
+    Guard("a long line is kept in part", "host/files/lines.py::_Taking._close", skip("KEPT"), LINES),
+    Guard(
         "the reader of a PDF leaves with its server",
-        "host/pdf_child.py",
-        "    while os.getppid() == parent:\n",
-        "    while True:\n",
+        "host/files/pdf_child.py::_leave_with",
+        always("getppid"),
         "tests/builtin/test_read.py -k server_is_killed",
     ),
-    (
+    Guard(
         "no code beside the program reads a PDF",
-        "host/pdf.py",
-        "if os.path.isabs(place) and os.path.basename(place) in _INSTALLED",
-        "if place",
+        "host/program/programs.py::installed_places",
+        condition("_INSTALLED", by="place"),
         "tests/builtin/test_read.py -k no_code_beside",
     ),
     # --- what was seen before ---
-    (
+    Guard(
         "what is known by its content is judged by that",
-        "host/guard.py",
-        "        if digest is None or self.digest is None:\n            return identity == self.identity\n",
-        "        if identity == self.identity:\n            return True\n",
+        "host/files/guard.py::Seen.still",
+        condition("digest", by="identity == self.identity"),
         f"{WRITING} -k mapping",
     ),
-    (
+    Guard(
         "times in whole seconds settle later",
-        "host/guard.py",
-        "_SETTLED_NS if found.st_ctime_ns % _FINE_NS else _COARSE_NS",
-        "_SETTLED_NS",
+        "host/files/guard.py::is_settled",
+        always("_COARSE_NS"),
         f"{WRITING} -k whole_seconds",
     ),
-    (
-        "a file just written is read whole again",
-        "host/guard.py",
-        "seen is not None and seen.settled and seen.identity == Identity.of(found) else None",
-        "seen is not None and seen.identity == Identity.of(found) else None",
-        LINES,
+    Guard(
+        "a file just written is read whole again", "host/files/guard.py::ReadLog.unchanged", drop("settled"), LINES
     ),
-    (
+    Guard(
         "a changed file is read whole again",
-        "host/guard.py",
-        "seen.settled and seen.identity == Identity.of(found) else None",
-        "seen.settled and seen.identity.inode == found.st_ino else None",
+        "host/files/guard.py::ReadLog.unchanged",
+        part("Identity", by="seen.identity.inode == found.st_ino"),
         LINES,
     ),
 )

@@ -1,14 +1,14 @@
-"""Swap races, kill -9 in mid-write, failing system calls, many editors."""
+"""Swap races, kill -9 during a write, failing system calls, many editors at once."""
 
 from __future__ import annotations
 
 import errno
 
-from holdfast.errors import ToolError
-from holdfast.host.beneath import strategy_works
-from holdfast.host.fs import ScopedFs
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.errors import ToolError
+from gripfast.host.files.beneath import strategy_works
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 from host.attacks import RACES, check_then_open, count_together, kill_writers, race
 from host.test_writing import failing
 from torture.trial import Outcome, Torment
@@ -34,7 +34,7 @@ def swap_races(torment: Torment) -> None:
                 continue
             times = torment.times(400_000 if strategy == "openat2" else 50_000, 1_000)
             count = race(torment.room(name.replace(" ", "-")), attempt, times, strategy)
-            # A refusal takes microseconds and a write milliseconds: the landings say how much was really tried.
+            # A refusal takes microseconds and a write milliseconds, so the successes show how much was tried.
             note = f"{count.inside:,} went through, {count.refused:,} refused{beside}"
             beside = ""
             torment.tell(Outcome(name, promise, count.inside + count.refused, count.out, note))
@@ -50,7 +50,7 @@ def killed_writers(torment: Torment) -> None:
 
 
 def failing_calls(torment: Torment) -> None:
-    """Each system call a write makes fails once, with each of three errors."""
+    """Makes each system call of a write fail once, with each of three errors."""
     tried = failed = 0
     for code in (errno.ENOSPC, errno.EIO, errno.EACCES):
         root = torment.room(f"faults-{code}")

@@ -1,4 +1,4 @@
-"""Garbage into every parser, and into the server's protocol."""
+"""Feeds garbage to every parser and to the server's protocol."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast import PermissionRule, ToolError, tool
-from holdfast.builtin.config import parse_config
-from holdfast.builtin.images import picture
-from holdfast.call.globs import BadPattern
-from holdfast.call.shell.denied import sightings, walked
-from holdfast.call.shell.recogniser import recognise
-from holdfast.host.globs import compile_glob
-from holdfast.host.paths import WorkPath
-from holdfast.host.terminal import plain
-from holdfast.lisp.patterns import BadPattern as BadLispPattern
-from holdfast.lisp.patterns import Budget, Pattern
-from holdfast.lisp.scanner import scan
+from gripfast import PermissionRule, ToolError, tool
+from gripfast.builtin.config import parse_config
+from gripfast.builtin.images import picture
+from gripfast.call.shell.denied import sightings, walked
+from gripfast.call.shell.reader import read_script
+from gripfast.call.shell.recogniser import recognise
+from gripfast.host.files.paths import WorkPath
+from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern
+from gripfast.lisp.scanner import scan
+from gripfast.text.globs import BadPattern, compile_glob
+from gripfast.text.terminal import plain
 from torture.trial import Outcome, Torment
+
+ROOT = Path(__file__).parent.parent
 
 SEEDS = {
     "json": ['{"x": 1, "y": ["a", {"b": null}]}', '{"x": "\\ud83d\\ude00"}', "[1, 2e400, -0.0]", '{"x": true}'],
@@ -36,6 +37,12 @@ SEEDS = {
         "#+sbcl (a) ; c\n#.(x) |a b|",
         '"unclosed (',
         "))) (",
+    ],
+    "shell, level two": [
+        'for f in *.py; do wc -l "$f" > out; done # x',
+        "if [ -f a ]; then cat <<'E'\nx\nE\nfi",
+        'case $x in a|b) ls;; esac && echo "$(date)" $((1+2))',
+        "A=b ls {a,b}/*.ts 2>&1 | head -5 & [[ -n $x ]]",
     ],
     "shell": ["ls -la && cat 'a b' | wc -l", 'git log "--format=%H" ; echo x', "rm $(x) > y", "a\\\nb"],
     "denied names": ["sudo -u x sh -c 'rm -rf \"$y\"'", "find . -exec rm {} +", "cat <<E\n$(rm x)\nE", "$'\\x72m' y"],
@@ -58,12 +65,29 @@ SEEDS = {
 def run(torment: Torment) -> None:
     for name, parse in PARSERS.items():
         fuzz(torment, name, parse)
+    _level_two(torment)
     _protocol(torment)
+
+
+def _level_two(torment: Torment) -> None:
+    """Generated lines that are read, given to real bash with every program replaced by a recorder."""
+    sys.path.append(str(ROOT / "tests"))
+    from call.level_two import BASH, unproved
+
+    name, promise = "lines of level two in real bash", "no program runs that was not proved"
+    if BASH is None:
+        torment.tell(Outcome(name, promise, why="no bash on this machine"))
+        return
+    times = torment.times(50_000, 300)
+    found = unproved(times, torment.seed)
+    for line, argv in found[:5]:
+        torment.say(f"    {line!r} ran {argv!r}")
+    torment.tell(Outcome(name, promise, times, len(found)))
 
 
 @tool
 def sample(x: int, y: list[dict[str, Any]] | None = None) -> str:
-    """A tool to hand garbage to."""
+    """A tool that is called with garbage."""
     return f"{x}{y}"
 
 
@@ -71,6 +95,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "json": sample.arguments.parse,
     "lisp": lambda text: list(scan(text)),
     "shell": recognise,
+    "shell, level two": read_script,
     "denied names": lambda text: list(sightings(walked(text))),
     "path": WorkPath.parse,
     "glob": compile_glob,
@@ -84,7 +109,7 @@ REFUSALS = (ToolError, BadPattern, BadLispPattern)
 
 
 def fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
-    """Mutated samples: an answer or a refusal, never another exception, nor a warning."""
+    """Feeds mutated samples to a parser: it must answer or refuse, without any other exception or warning."""
     dice, failed = torment.dice(name), 0
     times = torment.times(100_000, 2_000)
     for _ in range(times):
@@ -94,7 +119,7 @@ def fuzz(torment: Torment, name: str, parse: Callable[[str], object]) -> None:
                 parse(text)
         except REFUSALS:
             continue
-        except Exception as fault:  # noqa: BLE001 - any exception is what this looks for
+        except Exception as fault:  # noqa: BLE001 - this is looking for any exception
             failed += 1
             torment.say(f"    {name}: {fault!r} on {text!r}")
     torment.tell(Outcome(f"garbage into the {name} parser", "an answer or a clear refusal", times, failed))
@@ -118,7 +143,7 @@ def mutated(dice: random.Random, text: str) -> str:
 
 
 def _protocol(torment: Torment) -> None:
-    """Broken lines into a server; after each batch it must still answer a ping."""
+    """Sends broken lines to a server; after each batch it must still answer a ping."""
     dice, failed, tried = torment.dice("protocol"), 0, 0
     room = torment.room("protocol")
     valid = json.dumps(
@@ -141,7 +166,7 @@ def _protocol(torment: Torment) -> None:
 class _Server:
     def __init__(self, root: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "serve", "--root", str(root)],
+            [sys.executable, "-m", "gripfast", "serve", "--root", str(root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -152,7 +177,7 @@ class _Server:
 
     def send(self, line: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it ended; that shows when it is asked
+        with suppress(BrokenPipeError):  # it has ended, which the next ping shows
             self._process.stdin.write(line + b"\n")
             self._process.stdin.flush()
 

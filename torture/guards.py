@@ -1,4 +1,4 @@
-"""Every guard is taken away once, by a patch, in a copy of the tree; a test must go red each time."""
+"""Removes every guard once, in a copy of the tree; each time a test must fail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 from torture.call_guards import CALL_GUARDS
+from torture.cuts import Guard, LostPlace
 from torture.file_guards import FILE_GUARDS
 from torture.keeper import HANGS
 from torture.machine_guards import MACHINE_GUARDS
@@ -24,25 +24,10 @@ from torture.trial import Outcome, Torment
 
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = (".git", ".venv", ".cache", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis")
-PATIENCE = 120.0  # seconds; tests that have not ended by then hang
+PATIENCE = 120.0  # seconds after which the tests count as hanging
 
 
-@dataclass(frozen=True)
-class Guard:
-    """What is taken away: a piece of a file, replaced; and the tests that must notice."""
-
-    name: str
-    file: str
-    guard: str
-    without: str
-    tests: str
-
-    def fits(self, source: Path) -> int:
-        """How often the guard stands in its file: once, or this list is out of date."""
-        return (source / self.file).read_text(encoding="utf-8").count(self.guard)
-
-
-GUARDS: tuple[Guard, ...] = tuple(Guard(*row) for row in (*FILE_GUARDS, *CALL_GUARDS, *MACHINE_GUARDS))
+GUARDS: tuple[Guard, ...] = (*FILE_GUARDS, *CALL_GUARDS, *MACHINE_GUARDS)
 
 
 def run(torment: Torment) -> None:
@@ -63,14 +48,14 @@ def run(torment: Torment) -> None:
 
 
 def _whole_runs(chosen: Sequence[Guard]) -> list[str]:
-    """The tests must be green with every guard in place, or going red says nothing."""
+    """The tests to run with every guard in place: they must pass, or a failure proves nothing."""
     if len(chosen) < 20:
         return list(dict.fromkeys(guard.tests for guard in chosen))
     return [" ".join(sorted({word for guard in chosen for word in guard.tests.split() if word.endswith(".py")}))]
 
 
 class _Copies:
-    """Copies of the tree to break things in, one for each who works at once."""
+    """Copies of the tree to remove guards in, one for each worker."""
 
     def __init__(self, torment: Torment, at_once: int) -> None:
         self.count = at_once
@@ -96,12 +81,14 @@ class _Copies:
 
 def _taken_away(copies: _Copies, torment: Torment, guard: Guard) -> tuple[str, str]:
     with copies.one() as copy:
-        source = copy / "src" / "holdfast"
-        if (count := guard.fits(source)) != 1:
-            word = f"its text is {count} times in {guard.file}: mend the list"
+        source = copy / "src" / "gripfast"
+        try:
+            without = guard.taken_from(source)
+        except LostPlace as fault:
+            word = str(fault)
         else:
             whole = (source / guard.file).read_text(encoding="utf-8")
-            _put(source / guard.file, whole.replace(guard.guard, guard.without))
+            _put(source / guard.file, without)
             word, _ = _ended(copy, guard.tests)
             _put(source / guard.file, whole)
     if word not in ("red", "skipped"):
@@ -110,20 +97,26 @@ def _taken_away(copies: _Copies, torment: Torment, guard: Guard) -> tuple[str, s
 
 
 def _put(file: Path, text: str) -> None:
-    """Replaces a module; the compiled one goes, as it may be of the same second and size."""
+    """Replaces a module and deletes its .pyc, which would look current if size and second are the same."""
     file.write_text(text, encoding="utf-8")
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         compiled.unlink()
 
 
 def _ended(copy: Path, tests: str, patience: float = PATIENCE) -> tuple[str, str]:
-    """How a run of the tests ended: in a word, and the last line they said. A broken import or a selection of nothing
-    is not red."""
+    """How a run of the tests ended, in a word, and its last line of output. A broken import or an empty selection
+    does not count as red."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(tests)]
-    keeper = [sys.executable, "-m", "torture.keeper", str(copy), str(patience)]  # of this tree: its guards stand
+    keeper = [
+        sys.executable,
+        "-m",
+        "torture.keeper",
+        str(copy),
+        str(patience),
+    ]  # from this tree, whose guards are in place
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        # It hangs up, and ends all it started, when its input is closed: also when we are killed.
+        # The keeper ends everything it started when its input is closed, which also happens when we are killed.
         with subprocess.Popen(
             [*keeper, *pytest], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=said, stderr=said
         ) as process:

@@ -1,7 +1,7 @@
-"""Runs a command and ends everything that came of it: what it started, and what that started and left behind.
+"""Runs a command and ends all of its descendants, including orphans.
 
-A process may leave its group, its session and its environment, but not its ancestors: orphans fall to the nearest
-subreaper, which is this. Usage: python -m torture.keeper FOLDER SECONDS PROGRAM [ARGUMENT...]
+A process may leave its process group, its session and its environment, but an orphan always goes to the nearest
+subreaper, which is this process. Usage: python -m torture.keeper FOLDER SECONDS PROGRAM [ARGUMENT...]
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import signal
 import sys
 import time
 
-from holdfast.host.broker import become_subreaper, reap, sweep
+from gripfast.host.shell.broker import become_subreaper, reap, sweep
 
-HANGS = 124  # the exit code when the time was up
+HANGS = 124  # the exit code after a timeout
 
 
 def main() -> None:
     folder, seconds, *command = sys.argv[1:]
     become_subreaper()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # who asked ends it by hanging up
+        signal.signal(number, signal.SIG_IGN)  # the caller ends it by closing its input
     os.chdir(folder)
     actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     normal = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _ended(child: int, until: float) -> int:
-    """The exit code of the child; it has until then, or until whoever asked hangs up."""
+    """The exit code of the child, which may run until the deadline or until the caller closes our input."""
     while time.monotonic() < until:
         ended = reap()
         if child in ended:

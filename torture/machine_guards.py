@@ -1,388 +1,379 @@
-"""The guards around commands, searches and clients: (name, file, the guard, what stands there without it, the tests
-that must notice)."""
+"""The guards around commands, searches and clients. torture/cuts.py says how a guard is named."""
 
 from __future__ import annotations
+
+from torture.cuts import Guard, always, call, drop, loop, never, part, skip, statement, text, value
 
 PROCESS = "tests/host/test_process.py"
 SANDBOX = "tests/host/test_sandbox.py"
 SEARCH = "tests/host/test_search.py"
-TERMINAL = "tests/host/test_terminal.py"
+WALLS = "tests/host/test_walls.py"
+TERMINAL = "tests/text/test_terminal.py"
 HTTP = "tests/edges/mcp/test_http.py"
 SERVER = "tests/edges/mcp/test_server.py"
 STDIO = "tests/edges/mcp/test_stdio.py"
-TOOLKIT = "tests/builtin/test_toolkit.py"
 
-COMMAND_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
+COMMAND_GUARDS: tuple[Guard, ...] = (
     # --- the sandbox ---
-    (
+    Guard(
         "commands run inside bubblewrap",
-        "host/process.py",
-        'if sandbox.level == "bwrap" else []',
-        "if False else []",
+        "host/shell/broker_connection.py::_inside",
+        always("bwrap"),
         f"{SANDBOX} -k outside_the_scope",
     ),
-    (
+    Guard(
         "commands run under Landlock",
-        "host/broker.py",
-        "        if landlock >= 0:\n            restrict(landlock)\n",
-        "",
+        "host/shell/broker.py::_become_broker",
+        (skip("drop_powers"), skip("restrict")),
         f"{SANDBOX} -k outside_the_scope",
     ),
-    (
+    Guard(
         "protected names are read-only for commands",
-        "host/sandbox.py",
-        '        *(["--ro-bind", path, path] for path in walls.protected),\n',
-        "",
+        "host/shell/sandbox.py::_mounted",
+        always("--ro-bind"),
         f"{SANDBOX} -k read_only_under",
     ),
-    (
-        "a .git can't be moved out of the way",
-        "host/sandbox.py",
-        '        *(["--bind", path, path] for path in _pinned(walls)),\n',
-        "",
-        f"{SANDBOX} -k 'hooks_and_config or protected'",
+    Guard(
+        "a repository outside the roots is open to its worktree",
+        "host/shell/walls.py::_repository",
+        skip("directory", "write"),
+        f"{WALLS} -k lies_outside",
     ),
-    (
+    Guard(
+        "the directories above a protected place can't be moved",
+        "host/shell/walls.py::walls_of",
+        skip("setdefault", "above"),
+        f"{WALLS} -k above_a_protected",
+    ),
+    Guard(
+        "every mount is what was seen",
+        "host/shell/broker.py::_misplaced",
+        never("mounted"),
+        f"{WALLS} -k changed_while",
+    ),
+    Guard(
+        "descriptors of the machine outside are closed",
+        "host/shell/broker.py::serve_inside",
+        skip("_close_all_but"),
+        f"{WALLS} -k no_descriptor",
+    ),
+    Guard(
+        "abstract sockets are out of reach",
+        "host/kernel/landlock.py::_scopes",
+        drop("_SCOPE_ABSTRACT_SOCKETS"),
+        f"{WALLS} -k abstract",
+    ),
+    Guard(
+        "sockets of other programs are out of reach",
+        "host/shell/walls.py::_sockets",
+        loop("foreign_sockets", by="()"),
+        f"{WALLS} -k sockets_of_other",
+    ),
+    Guard(
+        "a root is the directory it was",
+        "host/files/scope.py::require_unmoved",
+        drop("identity"),
+        f"{WALLS} -k 'replaced or inner_root'",
+    ),
+    Guard(
+        "late names are taken out",
+        "host/shell/late.py::_taken",
+        never("_is_data"),
+        f"{WALLS} -k waits_in_quarantine",
+    ),
+    Guard(
+        "a new repository is examined",
+        "host/shell/late.py::_taken",
+        skip("_examined"),
+        f"{WALLS} -k leaves_makes_git",
+    ),
+    Guard("a replaced link is put back", "host/shell/late.py::_taken", skip("symlink"), f"{WALLS} -k put_back"),
+    Guard(
+        "a repository outside is opened only if it knows the worktree",
+        "host/files/gitdirs.py::common_directory",
+        always("here"),
+        f"{WALLS} -k does_not_know",
+    ),
+    Guard(
+        "commands can't change what we run",
+        "host/shell/walls.py::_wanted",
+        never("is_below", "own"),
+        f"{WALLS} -k no_command_can_change",
+    ),
+    Guard(
+        "file tools can't change what we run",
+        "host/files/places.py::ClosedPlaces.protected",
+        never("OWN_CODE"),
+        f"{WALLS} -k no_file_tool",
+    ),
+    Guard(
+        "the users caches stay as they are",
+        "host/shell/sandbox.py::bwrap_arguments",
+        loop("caches", "over", by="[(place, place) for _, place in $it]"),
+        f"{WALLS} -k untouched",
+    ),
+    Guard(
         "denied places are hidden from commands",
-        "host/sandbox.py",
-        "        *(_hidden(path) for path in walls.denied),\n",
-        "",
+        "host/shell/sandbox.py::_mounted",
+        call("_hidden", by="[]"),
         f"{SANDBOX} -k denied_places",
     ),
-    (
-        "/run is masked",
-        "host/sandbox.py",
-        'yield ["--tmpfs", "/run"]',
-        "yield []",
-        f"{SANDBOX} -k hides_run",
-    ),
-    (
+    Guard("/run is masked", "host/shell/sandbox.py::_base", skip("--tmpfs", "/run"), f"{SANDBOX} -k hides_run"),
+    Guard(
         "walls are built anew when a repository appears",
-        "host/process.py",
-        'return self._sandbox.level == "none" or fingerprint(scope, self._walls) == self._fingerprint',
-        "return True",
+        "host/shell/broker_connection.py::BrokerConnection.holds",
+        part("walls", by="True"),
         f"{SANDBOX} -k 'repository_made or replaced'",
     ),
-    (
-        "require means require",
-        "host/sandbox.py",
-        'if mode == "require" and found.level == "none":',
-        "if False:",
-        f"{SANDBOX} -k require",
-    ),
-    (
+    Guard("require means require", "host/shell/sandbox.py::choose", never("require"), f"{SANDBOX} -k require"),
+    Guard(
         "programs don't come from the workspace",
-        "host/sandbox.py",
-        "if not is_below(os.path.realpath(place), *within) and (found :=",
-        "if (found :=",
+        "host/program/programs.py::find_program",
+        drop("is_below"),
         f"{SANDBOX} -k never_taken",
     ),
     # --- nothing is left ---
-    (
+    Guard(
         "orphans come to the supervisor",
-        "host/broker.py",
-        "_libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)",
-        "pass",
+        "host/shell/broker.py::become_subreaper",
+        skip("prctl"),
         f"{PROCESS} -k 'forks or daemon'",
     ),
-    (
+    Guard(
         "at its time limit everything of a command is ended",
-        "host/broker.py",
-        "            survivors = sweep()\n            self._reap()\n",
-        "            survivors = []\n            self._reap()\n",
+        "host/shell/broker.py::Supervisor._tick",
+        call("sweep", by="[]"),
         f"{PROCESS} -k 'ignores'",
     ),
-    (
+    Guard(
         "a command that nobody waits for is ended",
-        "host/broker.py",
-        "not self._hear():\n                sweep()\n",
-        "not self._hear():\n",
+        "host/shell/broker.py::Supervisor.watch",
+        skip("sweep"),
         f"{PROCESS} -k line_is_cut",
     ),
-    (
+    Guard(
         "the warden ends what a killed server left",
-        "host/broker.py",
-        "    sweep()\n    if temporary",
-        "    if temporary",
+        "host/shell/broker.py::warden",
+        skip("sweep"),
         f"{PROCESS} -k killed_server",
     ),
-    (
+    Guard(
         "what a killed supervisor left is ended",
-        "host/broker.py",
-        "    if killed:\n        _end_orphans(supervisors)\n",
-        "",
+        "host/shell/broker.py::_bury",
+        skip("_end_orphans"),
         f"{PROCESS} -k kills_its_supervisor",
     ),
-    (
+    Guard(
         "one that forks faster than a list of processes is read is found",
-        "host/broker.py",
-        " or newest(seen, spare)",
-        "",
+        "host/shell/broker.py::sweep",
+        drop("newest"),
         f"{PROCESS} -k no_list_of_processes",
     ),
-    (
+    Guard(
         "a background flood has a cap",
-        "host/broker.py",
-        "self.room -= _write_all(self.spool, data[: self.room])",
-        "_write_all(self.spool, data)",
+        "host/shell/broker.py::Supervisor._drain",
+        statement("_write_all", by="_write_all(self.spool, data)"),
         f"{PROCESS} -k stops_growing",
     ),
     # --- what a command sees, and what is seen of it ---
-    (
+    Guard(
         "variables by allow-list",
-        "host/environment.py",
-        "if _matches(name, patterns) and _harmless(name, value)}",
-        "if _harmless(name, value)}",
+        "host/shell/environment.py::command_environment",
+        drop("_matches"),
         f"{PROCESS} -k allow_list",
     ),
-    (
+    Guard(
         "secrets never, even when allowed",
-        "host/environment.py",
-        "if _matches(name, patterns) and _harmless(name, value)}",
-        "if _matches(name, patterns)}",
+        "host/shell/environment.py::command_environment",
+        drop("_harmless"),
         f"{PROCESS} -k allow_list",
     ),
-    (
+    Guard(
         "PATH is absolute",
-        "host/environment.py",
-        '_outside(tuple(roots), chosen.get("PATH", ""))',
-        'chosen.get("PATH", "")',
+        "host/shell/environment.py::command_environment",
+        call("_outside", by="$1"),
         f"{PROCESS} -k allow_list",
     ),
-    (
+    Guard(
         "a bare repository runs nothing",
-        "host/environment.py",
-        '"GIT_CONFIG_COUNT": "1"',
-        '"GIT_CONFIG_COUNT": "0"',
+        "host/shell/environment.py",
+        value("GIT_CONFIG_COUNT", by="'0'"),
         f"{PROCESS} -k allow_list",
     ),
-    (
+    Guard(
         "no descriptor reaches a command",
-        "host/broker.py",
-        "        os.set_inheritable(descriptor, False)\n",
-        "        os.set_inheritable(descriptor, True)\n",
+        "host/shell/broker.py::_receive",
+        call("set_inheritable", by="os.set_inheritable($0, True)"),
         f"{PROCESS} -k descriptor",
     ),
-    (
+    Guard(
         "a command has no input",
-        "host/broker.py",
-        '(os.POSIX_SPAWN_OPEN, 0, b"/dev/null", os.O_RDONLY, 0)',
-        '(os.POSIX_SPAWN_OPEN, 0, b"/etc/passwd", os.O_RDONLY, 0)',
+        "host/shell/broker.py::_spawn",
+        text("/dev/null", by="/etc/passwd"),
         f"{PROCESS} -k no_input",
     ),
-    (
-        "escape sequences are stripped",
-        "host/terminal.py",
-        'text = _ESCAPES.sub("", text)',
-        "pass",
-        TERMINAL,
-    ),
-    (
+    Guard("escape sequences are stripped", "text/terminal.py::plain", skip("_ESCAPES"), TERMINAL),
+    Guard(
         "controls and direction overrides are stripped",
-        "host/terminal.py",
-        'return _CONTROLS.sub("", text)',
-        "return text",
+        "text/terminal.py::plain",
+        call("replaced", by="$0"),
         TERMINAL,
     ),
 )
 
-SEARCH_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+SEARCH_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "ripgrep knows nothing of the user's configuration",
-        "host/search.py",
-        """                [rg, *arguments],
-                cwd=_directory(place),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env={},
-""",
-        """                [rg, *(word for word in arguments if word != "--no-config")],
-                cwd=_directory(place),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-""",
+        "host/search/running.py::run_rg.start",
+        (drop("env"), part("rg", "arguments", by="[word for word in $it if word != '--no-config']")),
         f"{SEARCH} -k environment_and_config",
     ),
-    (
+    Guard(
         "a pattern is no option",
-        "host/search.py",
-        'return [*arguments, "-e", pattern]',
-        "return [*arguments, pattern]",
+        "host/search/patterns.py::matching_arguments",
+        drop("-e"),
         "tests/builtin/test_grep.py -k 'dash or becomes_an_option'",
     ),
-    (
+    Guard(
         "a search ends at its deadline",
-        "host/search.py",
-        "        if left <= 0:\n            return complaints, count, True\n",
-        "        left = max(left, 0.1)\n",
+        "host/search/running.py::_drain",
+        value("left", by="max($it, 0.1)"),
         f"{SEARCH} -k deadline",
     ),
-    (
+    Guard(
         "a stopped search ends",
-        "host/search.py",
-        "            self.stopped = True\n            if self._process is not None:\n",
-        "            self.stopped = True\n            if False:\n",
+        "host/search/stop.py::Stop.stop",
+        never("_process"),
         f"{SEARCH} -k cancelling_the_caller",
     ),
-    (
+    Guard(
         "ripgrep reads beneath the root only",
-        "host/search.py",
-        "        if place.confined:\n            child",
-        "        if False:\n            child",
+        "host/search/running.py::run_rg",
+        never("confined"),
         f"{SEARCH} -k 'swapped or swaps'",
     ),
-    (
+    Guard(
         "what an unconfined ripgrep reached through links",
-        "host/search.py",
-        "return [hits for hits in files if _is_reached_without_links(place.root, hits.path)]",
-        "return files",
+        "host/search/grep.py::_trusted",
+        always("is_reached_without_links"),
         f"{SEARCH} -k last_look",
     ),
-    (
+    Guard(
         "ripgrep doesn't come from the workspace",
-        "host/search.py",
-        "if not any(is_below(spelling, *roots) for spelling in (candidate, os.path.realpath(candidate))):",
-        "if True:",
+        "host/search/ripgrep.py::_candidates",
+        always("is_below"),
         f"{SEARCH} -k never_taken",
     ),
-    (
+    Guard(
         "ripgrep doesn't come from a relative PATH",
-        "host/search.py",
-        "        if os.path.isabs(directory):\n",
-        "        if True:\n",
+        "host/search/ripgrep.py::_candidates",
+        always("isabs", "directory"),
         f"{SEARCH} -k relative_entry",
     ),
 )
 
-CLIENT_GUARDS: tuple[tuple[str, str, str, str, str], ...] = (
-    (
+CLIENT_GUARDS: tuple[Guard, ...] = (
+    Guard(
         "a token is needed",
-        "edges/mcp/http.py",
-        "owner = self._owner(headers)",
-        'owner = self._owner(headers) or "anyone"',
+        "edges/mcp/http.py::TokenGuard._check",
+        call("_owner", by="$it or 'anyone'"),
         f"{HTTP} -k exact_token",
     ),
-    (
+    Guard(
         "Host and Origin are checked",
-        "edges/mcp/http.py",
-        "security_settings=gate.security,",
-        "security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),",
+        "edges/mcp/http.py::serve_http",
+        value("security_settings", by="TransportSecuritySettings(enable_dns_rebinding_protection=False)"),
         f"{HTTP} -k 'not_on_the_list or same_lists'",
     ),
-    (
+    Guard(
         "a body has a limit",
-        "edges/mcp/http.py",
-        "max_request_body_size=LARGEST_MESSAGE,",
-        "max_request_body_size=1 << 40,",
+        "edges/mcp/http.py::serve_http",
+        value("max_request_body_size", by="1 << 40"),
         f"{HTTP} -k bad_request",
     ),
-    (
+    Guard(
         "beyond loopback a token is never optional",
-        "edges/mcp/http.py",
-        "if not self.tokens and not self.address.is_loopback:",
-        "if False:",
+        "edges/mcp/http.py::Access.__post_init__",
+        never("is_loopback"),
         f"{HTTP} -k open_to_others",
     ),
-    (
+    Guard(
         "every address needs the names it is called by",
-        "edges/mcp/http.py",
-        "if self.address.is_everywhere and not self.hosts:",
-        "if False:",
+        "edges/mcp/http.py::Access.__post_init__",
+        never("is_everywhere"),
         f"{HTTP} -k open_to_others",
     ),
-    (
+    Guard(
         "a token file is the user's alone",
-        "host/secrets.py",
-        "os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)",
-        "os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)",
+        "host/program/secrets.py::_make_token",
+        call("open", "O_CREAT", by="os.open($0, $1, 0o644)"),
         f"{HTTP} -k only_its_owner",
     ),
-    (
+    Guard(
         "a token file that others can read is refused",
-        "host/secrets.py",
-        "if not stat.S_ISREG(facts.st_mode) or facts.st_mode & 0o077:",
-        "if False:",
+        "host/program/secrets.py::read_tokens",
+        never("S_ISREG"),
         f"{HTTP} -k 'only_its_owner or open_to_others'",
     ),
-    (
+    Guard(
         "HTTP sessions are apart",
-        "edges/mcp/desk.py",
-        "return session_caller(request.headers[SESSION_HEADER])",
-        'return session_caller("one")',
+        "edges/mcp/sessions.py::session_key",
+        call("key_of_mcp_session", by="key_of_mcp_session('one')"),
         f"{HTTP} -k state_of_its_own",
     ),
-    (
+    Guard(
         "a session belongs to the token that began it",
-        "edges/mcp/http.py",
-        'AccessToken(token="", client_id=owner, scopes=[])',
-        'AccessToken(token="", client_id="anyone", scopes=[])',
+        "edges/mcp/http.py::TokenGuard._check",
+        value("client_id", by="'anyone'"),
         f"{HTTP} -k belongs_to_the_token",
     ),
-    (
+    Guard(
         "an answer is good for the call it was asked for",
-        "edges/mcp/visit.py",
-        "if round is None or round.called != called:",
-        "if round is None:",
+        "edges/mcp/request.py::PendingQuestions.resume",
+        drop("call_digest"),
         f"{SERVER} -k same_question",
     ),
-    (
+    Guard(
         "an answer is good once",
-        "edges/mcp/visit.py",
-        "self._open.pop(ticket, None) if ticket else None",
-        "self._open.get(ticket) if ticket else None",
+        "edges/mcp/request.py::PendingQuestions.resume",
+        call("pop", by="$on.get($0)"),
         f"{SERVER} -k good_for_the_call",
     ),
-    (
+    Guard(
         "a form that was not accepted is a no",
-        "edges/mcp/ask.py",
-        '    if answer.action != "accept":\n        return False\n',
-        "",
+        "edges/mcp/ask.py::_answer_in",
+        never("accept"),
         f"{SERVER} -k not_accepted",
     ),
-    (
+    Guard(
         "a client may not hand over the home directory",
-        "edges/opening.py",
-        "wide=bool(self.roots)",
-        "wide=True",
+        "edges/settings.py::SessionSettings._scope",
+        value("wide", by="True"),
         f"{SERVER} {STDIO} -k home_directory",
     ),
-    (
-        "a line has a limit",
-        "host/wire.py",
-        "if seen > self._limit:",
-        "if False:",
-        f"{STDIO} -k 100_mb",
-    ),
-    (
+    Guard("a line has a limit", "host/program/wire.py::Wire.lines", never("seen", "_limit"), f"{STDIO} -k 100_mb"),
+    Guard(
         "a client that reads no answers is not listened to",
-        "host/wire.py",
-        "while self._is_crowded:",
-        "while False:",
+        "host/program/wire.py::Wire.room",
+        never("_is_crowded", "!_ended"),
         f"{STDIO} -k no_longer_listened",
     ),
-    (
+    Guard(
         "requests under way have a limit",
-        "edges/mcp/stdio.py",
-        "if len(self._unanswered) >= UNDER_WAY:",
-        "if False:",
+        "edges/mcp/stdio.py::_Outgoing.track",
+        never("MAX_PENDING_REQUESTS"),
         f"{STDIO} -k too_many",
     ),
-    (
+    Guard(
         "nothing else reads or writes the wire",
-        "host/wire.py",
-        "        _divert()\n        yield",
-        "        yield",
+        "host/program/wire.py::claim_wire",
+        skip("_divert"),
         f"{STDIO} -k wire",
     ),
-    (
+    Guard(
         "a session nobody uses is closed",
-        "edges/mcp/desk.py",
-        "and now - seat.left_at > self.idle:",
-        "and False:",
+        "edges/mcp/sessions.py::Sessions.close_idle",
+        never("last_used"),
         f"{HTTP} -k nobody_uses",
     ),
 )

@@ -1,4 +1,4 @@
-"""Nasty commands, a server killed in mid-command, and bash asked whether the recogniser reads as it does."""
+"""Nasty commands, a server killed during a command, and the recogniser compared with bash."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import anyio
 
 from attacks.shell import NASTY, fresh_mark, gone, kill_server, storm
 from call.bash_oracle import BASH, differences
-from holdfast.host.process import Shells
-from holdfast.host.scope import Scope
+from gripfast.host.files.scope import Scope
+from gripfast.host.shell.shells import Shells
 from torture.trial import Outcome, Torment
 
 

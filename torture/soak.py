@@ -1,4 +1,4 @@
-"""A session that works for a long time: memory and descriptors must stay where they are."""
+"""A session that runs for a long time: memory and file descriptors must not grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from holdfast import Scope, Session, open_session
+from gripfast import Scope, Session, open_session
 from torture.trial import Outcome, Torment
 
 
@@ -51,7 +51,7 @@ async def _work(root: Path, seconds: float, dice: random.Random) -> tuple[list[t
 
 
 async def _one(session: Session, dice: random.Random) -> bool:
-    """One random call; True if its answer is what it should be."""
+    """Makes one random call; True if the answer is the expected one."""
     number = dice.randrange(200)
     path, kind = f"f{number}.txt", dice.randrange(8)
     if kind == 0:

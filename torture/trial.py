@@ -1,4 +1,4 @@
-"""One thing that is tried many times, and how often it went wrong."""
+"""A trial: something that is tried many times, and how often it failed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Outcome:
 
 @dataclass
 class Torment:
-    """How hard to try, with which seed, and where to work."""
+    """The settings of a run: how much to try, with which seed, and where to work."""
 
     scratch: Path
     seed: int
     quick: bool = False
-    scale: float = 1.0  # of the counts of a full run
+    scale: float = 1.0  # multiplies the counts of a full run
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
     say: Callable[[str], None] = print
 

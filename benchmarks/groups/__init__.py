@@ -1,1 +1,1 @@
-"""One file a group of comparisons; each has measure(run)."""
+"""One file for each group of comparisons, with a function measure(run)."""

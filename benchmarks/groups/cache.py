@@ -1,4 +1,4 @@
-"""The output cache on the embedded store, beside a plain file, a scan and a bare rg."""
+"""The output cache on the default store, compared with a plain file, a scan and plain rg."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from benchmarks import data
 from benchmarks.harness import ROOT, Run, bound, compare
-from holdfast import OutputCache
-from holdfast.host.redis_store import RedisStore
-from holdfast.host.search import find_rg
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import TextResult
+from gripfast import OutputCache
+from gripfast.host.search.ripgrep import find_rg
+from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import TextResult
 
 GROUP = "Output cache"
 PATTERNS = {"a rare literal": "the needle is", "a common word": "mutex", "a regex": r"timer \w+ 159[0-9]+$"}
@@ -40,7 +40,7 @@ def measure(run: Run) -> None:
 
 
 def _small(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
-    """What every call pays: an output that fits."""
+    """The cost of an output that fits, which every call pays."""
     result, count = TextResult("a line of output\n" * 200), 10_000
 
     async def nothing() -> tuple[str, None]:
@@ -55,7 +55,7 @@ def _small(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
         GROUP,
         "an output that fits",
         {
-            "holdfast": lambda: portal.call(many, lambda: cache.fit(result)),
+            "gripfast": lambda: portal.call(many, lambda: cache.fit(result)),
             "an empty coroutine": lambda: portal.call(many, nothing),
         },
         at_most={"an empty coroutine": 10.0},
@@ -63,7 +63,7 @@ def _small(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
 
 
 def _storing(run: Run, portal: BlockingPortal, cache: OutputCache, place: Path) -> None:
-    """Each round has a content of its own: an equal one would not be written again."""
+    """Each round stores different content, because identical content is not written again."""
     body = data.text(10_000_000).read_text()
     numbers = itertools.count()
 
@@ -78,13 +78,13 @@ def _storing(run: Run, portal: BlockingPortal, cache: OutputCache, place: Path) 
         run,
         GROUP,
         "storing 10 MB, with line index and no duplicates",
-        {"holdfast": store, "writing it to a file": write},
+        {"gripfast": store, "writing it to a file": write},
         at_most={"writing it to a file": 2.0},
     )
 
 
 def stored(portal: BlockingPortal, cache: OutputCache, path: Path) -> tuple[str, int]:
-    """A file's bytes as a stream into the cache: the ref, and how many lines."""
+    """Streams a file's bytes into the cache; returns the ref and the number of lines."""
     sink = cache.sink(limit=2 * 1024**3)
     with path.open("rb") as file:
         while chunk := file.read(1 << 18):
@@ -108,7 +108,7 @@ def _window(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
         run,
         GROUP,
         f"2,000 lines near the end of {size // 1_000_000:,} MB",
-        {"holdfast": lambda: portal.call(cache.window, ref, first, 2_000), "scanning for the lines": scan},
+        {"gripfast": lambda: portal.call(cache.window, ref, first, 2_000), "scanning for the lines": scan},
         at_most={"scanning for the lines": 1 / 5 if run.quick else 1 / 20},
         rounds=5,
         note="of 1 GB, in a full run: ≤ 0.05×" if run.quick else "",
@@ -128,7 +128,7 @@ def _grep(run: Run, portal: BlockingPortal, cache: OutputCache) -> None:
             run,
             GROUP,
             f"grep of {name} in {size // 1_000_000} MB, with the true total",
-            {"holdfast": lambda grep=grep: portal.call(grep), "bare rg": lambda pattern=pattern: _rg(pattern, path)},
+            {"gripfast": lambda grep=grep: portal.call(grep), "bare rg": lambda pattern=pattern: _rg(pattern, path)},
             at_most={"bare rg": 1.5},
         )
 
@@ -142,7 +142,7 @@ def _rg(pattern: str, path: Path) -> None:
 
 
 def _redis(run: Run, portal: BlockingPortal, embedded: OutputCache, place: Path) -> None:
-    """The shared store beside the embedded one, through a socket of this machine."""
+    """The Redis store compared with the default one, through a local socket."""
     name = "storing 10 MB and a window near its end in Redis"
     binary = shutil.which("redis-server")
     if binary is None or shutil.which("redis-cli") is None:
@@ -162,7 +162,7 @@ def _redis(run: Run, portal: BlockingPortal, embedded: OutputCache, place: Path)
     shared = RedisStore(server.url)
     try:
         sides = {
-            "holdfast": lambda: round_trip(OutputCache(shared, session="bench")),
+            "gripfast": lambda: round_trip(OutputCache(shared, session="bench")),
             "the embedded store": lambda: round_trip(embedded),
         }
         compare(run, GROUP, name, sides, rounds=5)
@@ -174,9 +174,9 @@ def _redis(run: Run, portal: BlockingPortal, embedded: OutputCache, place: Path)
 PEAK = """
 import asyncio, resource, sys
 from pathlib import Path
-from holdfast import OutputCache
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import TextResult
+from gripfast import OutputCache
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import TextResult
 
 async def main():
     store = EmbeddedStore(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""One trivial call through the corridor, beside what others do for the same call; and the price of importing."""
+"""One trivial call through all of run_call, compared with other frameworks; and the cost of importing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import TypeAdapter
 
 from benchmarks.harness import Run, bound, compare
-from holdfast import DependencyKey, Depends, PermissionRule, Permissions, Scope, Tool, open_session, tool
+from gripfast import DependencyKey, Depends, PermissionRule, Permissions, Scope, Tool, open_session, tool
 
 GROUP = "A call in process"
 ARGUMENTS = '{"x": 20, "y": 22}'
@@ -40,7 +40,7 @@ def measure(run: Run) -> None:
 
 
 async def _calls(run: Run) -> None:
-    """Ours is a whole session with a rule that allows the tool, and the store that outputs would go to."""
+    """Our side is a full session with a rule that allows the tool and a store for outputs."""
     async with AsyncExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory())
         allowed = Permissions("ask", [PermissionRule("add", "*", "allow"), PermissionRule("add_from", "*", "allow")])
@@ -48,9 +48,9 @@ async def _calls(run: Run) -> None:
         session = await stack.enter_async_context(opened)
         peers, limits = await _peers(run)
         for ours, name in (("add", "a trivial async tool"), ("add_from", "the same with an injected dependency")):
-            sides = {"holdfast": lambda ours=ours: session.call(ours, ARGUMENTS), **peers}
+            sides = {"gripfast": lambda ours=ours: session.call(ours, ARGUMENTS), **peers}
             await _compare(run, name, sides, limits)
-            limits.pop(FLOOR, None)  # it injects nothing: the second row against it has no figure
+            limits.pop(FLOOR, None)  # it injects nothing, so its second row has no target
 
 
 async def _peers(run: Run) -> tuple[dict[str, Call], dict[str, float]]:
@@ -129,22 +129,22 @@ def _imports(run: Run) -> None:
     compare(
         run,
         GROUP,
-        "import holdfast",
-        {"holdfast": importing("import holdfast"), "import pydantic": importing("import pydantic")},
+        "import gripfast",
+        {"gripfast": importing("import gripfast"), "import pydantic": importing("import pydantic")},
         at_most={"import pydantic": 1.5},
         note="whole processes",
     )
     compare(
         run,
         GROUP,
-        "from holdfast import tool, open_session",
+        "from gripfast import tool, open_session",
         {
-            "holdfast": importing("from holdfast import tool, open_session"),
+            "gripfast": importing("from gripfast import tool, open_session"),
             "from pydantic import BaseModel": importing("from pydantic import BaseModel"),
         },
         note="whole processes; what a program pays that uses it",
     )
     heavy = "mcp starlette redis tree_sitter rich regex pypdf"
-    count = f"import sys, holdfast; print(sum(name in sys.modules for name in '{heavy}'.split()))"
+    count = f"import sys, gripfast; print(sum(name in sys.modules for name in '{heavy}'.split()))"
     said = subprocess.run([sys.executable, "-c", count], check=True, capture_output=True, text=True).stdout
-    bound(run, GROUP, "heavy modules that `import holdfast` loads", int(said), 0, "modules", note=heavy)
+    bound(run, GROUP, "heavy modules that `import gripfast` loads", int(said), 0, "modules", note=heavy)

@@ -1,4 +1,4 @@
-"""Grep, Glob, and windows of big files, whole calls, beside the bare tools doing the same."""
+"""Grep, Glob and windows of big files: whole calls, compared with the plain tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks import data
 from benchmarks.harness import Run, bound, compare
 from benchmarks.inside import Calls, peak_mb, session_on
-from holdfast.host.search import find_rg
+from gripfast.host.search.ripgrep import find_rg
 
 GROUP = "Files and search"
 QUERIES = {
@@ -42,7 +42,7 @@ def _grep(run: Run, tree: Path, call: Calls, files: int) -> None:
             GROUP,
             f"Grep of {name} in {files:,} files",
             {
-                "holdfast": lambda pattern=pattern: call("Grep", pattern=pattern, output_mode="content"),
+                "gripfast": lambda pattern=pattern: call("Grep", pattern=pattern, output_mode="content"),
                 "bare rg into a pipe": lambda pattern=pattern: _bare_rg(tree, pattern),
             },
             at_most={"bare rg into a pipe": 1.3},
@@ -54,7 +54,7 @@ def _grep(run: Run, tree: Path, call: Calls, files: int) -> None:
 
 
 def _bare_rg(tree: Path, pattern: str) -> int:
-    """Reads all of what rg says; gives the number of lines."""
+    """Reads all output of rg; returns the number of lines."""
     command = [find_rg(), "--no-config", "--hidden", "--null", "-n", "-H", "--no-heading", "-e", pattern, "--", "."]
     with subprocess.Popen(command, cwd=tree, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -69,7 +69,7 @@ def _glob(run: Run, tree: Path, call: Calls, files: int) -> None:
         return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
 
     sides: dict[str, Callable[[], Any]] = {
-        "holdfast": lambda: call("Glob", pattern="**/*.h"),
+        "gripfast": lambda: call("Glob", pattern="**/*.h"),
         "pathlib": lambda: newest(list(tree.rglob("*.h"))),
         "glob": lambda: newest([Path(name) for name in glob.glob(f"{tree}/**/*.h", recursive=True)]),
     }
@@ -78,7 +78,9 @@ def _glob(run: Run, tree: Path, call: Calls, files: int) -> None:
         GROUP,
         f"Glob `**/*.h` by mtime in {files:,} files",
         sides,
-        at_most={} if run.quick else {"pathlib": 1 / 3, "glob": 1 / 3},  # of a small tree, starting rg is half
+        at_most={}
+        if run.quick
+        else {"pathlib": 1 / 3, "glob": 1 / 3},  # in a small tree, starting rg is half of the time
         rounds=5,
         note="of 80,000 files, in a full run: ≤ 0.333×" if run.quick else "",
     )
@@ -100,7 +102,7 @@ def _window(run: Run) -> None:
             GROUP,
             f"the last 200 lines of {size // 1_000_000:,} MB by their offset",
             {
-                "holdfast": lambda: call("Read", file_path=path.name, offset=last, limit=200),
+                "gripfast": lambda: call("Read", file_path=path.name, offset=last, limit=200),
                 "a bare scan for newlines": lambda: _scan(path),
             },
             at_most={"a bare scan for newlines": 1.5},

@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks import data
 from benchmarks.harness import Row, Run, processor_seconds, seconds
 from benchmarks.inside import session_on
-from holdfast import OutputCache, ToolMessage
-from holdfast.lisp.view import collapse
+from gripfast import OutputCache, ToolMessage
+from gripfast.lisp.view import collapse
 
 GROUP = "How cost grows"
 
@@ -28,7 +28,7 @@ def measure(run: Run) -> None:
 
 
 def _told(run: Run, name: str, costs: list[float]) -> None:
-    """Against the smallest; a fixed cost makes the first step look better than linear, never worse."""
+    """Relative to the smallest size; a fixed cost makes the first step look better than linear, never worse."""
     first, second = costs[1] / costs[0], costs[2] / costs[1]
     verdict = "linear or better" if second <= 13 else "worse than linear"
     measured = f"×{first:.1f}, then ×{second:.1f}"

@@ -1,4 +1,4 @@
-"""The Lisp scanner on real source: against SBCL's reader, its speed, and what a collapsed view saves."""
+"""The Lisp scanner on real source: compared with SBCL's reader, its speed, and what a collapsed view saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permission rules: what a decision costs, how it grows, what is let through."""
+"""Permission rules: the cost of a decision, how it grows, and what is allowed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from functools import partial
 
 from benchmarks.harness import ROOT, Run, bound, processor_seconds
-from holdfast.call.rules import Permissions
-from holdfast.call.rulesets import rule_set
+from gripfast.builtin.rulesets import rule_set
+from gripfast.call.rules import Permissions
 
 GROUP = "Permission rules"
 
@@ -26,6 +26,7 @@ def measure(run: Run) -> None:
         "a new line each time; processor time",
     )
     bound(run, GROUP, name, statistics.median(times), 1, "ms", spread=spread, note=note)
+    _level_two(run)
     _growth(run, rules)
     strings = [line for family in FAMILIES for line in attacks(family)]
     allowed = sum(_judge(rules, line) == "allow" for line in strings)
@@ -40,8 +41,23 @@ def measure(run: Run) -> None:
     _against_bash(run)
 
 
+def _level_two(run: Run) -> None:
+    """Lines with variables, globs and redirections; judged without a machine, so that reading them is what costs."""
+    rules = rule_set("workspace")
+    lines = [_mixed_line(turn) for turn in range(100 if run.quick else 400)]
+    times = sorted(processor_seconds(partial(_judge, rules, line)) * 1000 for line in lines)
+    name = f"a decision on a line of {len(lines[0])} bytes with loops, globs and redirections"
+    bound(run, GROUP, name, statistics.median(times), 1, "ms", note="a new line each time; processor time")
+
+
+def _mixed_line(turn: int) -> str:
+    part = f'for f in src/{turn:06d}*.py; do grep -n "x{turn}" "$f" 2>/dev/null | head -5 > out.txt; done; '
+    return (part * 11)[:1024].rpartition("for")[0] + "ls # end"
+
+
 def _against_bash(run: Run) -> None:
     from call.bash_oracle import BASH, differences
+    from call.level_two import unproved
 
     count = 500 if run.quick else 20_000
     name = f"generated lines that real bash runs otherwise than was proved, of {count:,}"
@@ -49,6 +65,9 @@ def _against_bash(run: Run) -> None:
         run.not_run(GROUP, name, "≤ 0 lines", "no bash on this machine")
     else:
         bound(run, GROUP, name, len(differences(count, seed=1)), 0, "lines")
+        count = 300 if run.quick else 5_000
+        name = f"programs that real bash runs and that were not proved, in {count:,} lines of level two"
+        bound(run, GROUP, name, len(unproved(count, seed=1)), 0, "programs")
 
 
 def _long_line(start: int, words: int) -> str:

@@ -1,4 +1,4 @@
-"""Servers over stdio, one client for all: start, latency, throughput, memory, and the same work done by each."""
+"""Servers over stdio, measured with one client: start, latency, throughput, memory, and some common work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODE, COMMANDER = "server-filesystem (Node)", "Desktop Commander"
 
 @dataclass(frozen=True)
 class Server:
-    """How to start a server and have it read the small file. One that is not here says why when it is started."""
+    """How to start a server and have it read the small file. Starting one that is not installed says why."""
 
     name: str
     command: list[str]
@@ -44,7 +44,7 @@ class Server:
 
 
 class Running:
-    """One client a server, started when first asked for; a server that would not start is not tried again."""
+    """One client for each server, started on first use; a server that fails to start is not tried again."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._stack = place, ExitStack()
@@ -61,7 +61,7 @@ class Running:
     def _start(self, one: Server) -> StdioClient | RuntimeError:
         try:
             return self._stack.enter_context(one.start(self._place))
-        except Exception as fault:  # noqa: BLE001 - told in each row of this server
+        except Exception as fault:  # noqa: BLE001 - reported in each row of this server
             return RuntimeError(f"it did not start: {fault}")
 
     def __enter__(self) -> Running:
@@ -81,7 +81,7 @@ def measure(run: Run) -> None:
 
 
 def reading(run: Run, place: Path, servers: list[Server], running: Running) -> None:
-    """What every server can do. Each is in every row; one that fails costs only its own."""
+    """What every server can do. Each is in every comparison; one that fails loses only its own rows."""
     run.step(GROUP, "start to tools/list", lambda: _starts(run, place, servers))
     for what, work in (
         ("latency of reading 200 lines", _latency),
@@ -103,7 +103,7 @@ def _scratch() -> Path:
 
 
 def _servers(place: Path) -> list[Server]:
-    """Ours first; each of the others is in every comparison, if only to say why it is not."""
+    """Our server first, then the others; one that can't be measured still has a row that says why."""
     here = ROOT / "benchmarks"
     by_name: dict[str, Any] = {"file_path": "small.txt"}
     by_path: dict[str, Any] = {"path": str(place / "small.txt")}
@@ -117,7 +117,7 @@ def _servers(place: Path) -> list[Server]:
         return Server(name, [*command, *arguments], tool, by_path, env, missing)
 
     return [
-        python("holdfast", "-m", "holdfast", "serve", "--root"),
+        python("gripfast", "-m", "gripfast", "serve", "--root"),
         python(MINIMAL, str(here / "minimal_server.py")),
         python(BARE, str(here / "bare_server.py")),
         python(FASTMCP, str(here / "fastmcp_server.py"), missing=no_fastmcp),
@@ -127,13 +127,13 @@ def _servers(place: Path) -> list[Server]:
 
 
 def _quick_python() -> str:
-    """Desktop Commander runs `python3 --version` at every call: not by a version manager's slow shim."""
+    """Desktop Commander runs `python3 --version` at every call; this avoids a version manager's slow shim."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
 def _home_of_its_own() -> str:
-    """Desktop Commander keeps a log in the home directory and reports what is called: off, as ours is. It may read
-    everything: without that, only its home."""
+    """Desktop Commander logs to the home directory and sends telemetry; both are off, as in ours. It may read
+    everything, because by default it reads only its home directory."""
     home = CACHE / "home"
     config = home / ".claude-server-commander" / "config.json"
     config.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _starts(run: Run, place: Path, servers: list[Server]) -> None:
 
 
 def _latency(run: Run, servers: list[Server], running: Running) -> None:
-    """The median of single calls, one in flight, in turns."""
+    """The median time of single calls, one at a time, in turns."""
     count = 12 if run.quick else 60
 
     def median(one: Server) -> float:
@@ -166,7 +166,7 @@ def _latency(run: Run, servers: list[Server], running: Running) -> None:
 
 
 def _throughput(run: Run, servers: list[Server], running: Running) -> None:
-    """Time a read, many in flight; fewer of them where one takes long."""
+    """The time for each read with many in flight; fewer of them if one takes long."""
     count, slow = (100, 5) if run.quick else (500, 20)
     fewer: dict[str, str] = {}
 
@@ -200,8 +200,8 @@ def _resident(running: Running, one: Server) -> float:
 
 
 def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -> None:
-    """Whole calls: from the request on the pipe to the answer on the pipe."""
-    ours, node = (partial(running.client, one) for one in servers if one.name in ("holdfast", NODE))
+    """Whole calls, from writing the request to reading the answer."""
+    ours, node = (partial(running.client, one) for one in servers if one.name in ("gripfast", NODE))
     big = str(place / "big.txt")
     run.step(
         GROUP,
@@ -211,7 +211,7 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
             GROUP,
             "Read of 200 lines of a 1 MB file",
             {
-                "holdfast": lambda: ours().call("Read", {"file_path": "big.txt", "limit": 200}),
+                "gripfast": lambda: ours().call("Read", {"file_path": "big.txt", "limit": 200}),
                 NODE: lambda: node().call("read_text_file", {"path": big, "head": 200}),
             },
             at_most={NODE: 1.0},
@@ -228,7 +228,7 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
             GROUP,
             "the first Read of such a file",
             {
-                "holdfast": lambda: ours().call("Read", {"file_path": next(firsts), "limit": 200}),
+                "gripfast": lambda: ours().call("Read", {"file_path": next(firsts), "limit": 200}),
                 NODE: lambda: node().call("read_text_file", {"path": big, "head": 200}),
             },
             note="hashed for the guard and its lines counted, once; theirs does neither",
@@ -242,7 +242,7 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
             run,
             GROUP,
             "Edit of one line in a 1 MB file",
-            {"holdfast": lambda: edits.ours(ours()), NODE: lambda: edits.node(node())},
+            {"gripfast": lambda: edits.ours(ours()), NODE: lambda: edits.node(node())},
             at_most={NODE: 1.0},
             note="whole call over stdio; ours is atomic and synced",
         ),
@@ -250,7 +250,7 @@ def _same_work(run: Run, place: Path, servers: list[Server], running: Running) -
 
 
 def _copies(file: Path, count: int) -> Iterator[str]:
-    """The names of so many files with the same content, each to be used once."""
+    """The names of `count` files with the same content, each to be used once."""
     names = [f"first-{number}.txt" for number in range(count)]
     for name in names:
         shutil.copyfile(file, file.with_name(name))
@@ -258,7 +258,7 @@ def _copies(file: Path, count: int) -> Iterator[str]:
 
 
 class Edits:
-    """The same line of two copies of the big file, a new text each time."""
+    """Edits the same line of two copies of the big file, with new text each time."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -299,7 +299,7 @@ def _trees(run: Run, servers: list[Server]) -> None:
 
 def _tree(run: Run, name: str, root: Path, node: Server) -> None:
     walk: dict[str, Any] = {"path": ".", "entry_kind": "all", "max_entries": 1000, "max_depth": 12}
-    us = Server("holdfast", [sys.executable, "-m", "holdfast", "serve", "--root", str(root)], "tree", walk)
+    us = Server("gripfast", [sys.executable, "-m", "gripfast", "serve", "--root", str(root)], "tree", walk)
     them = Server(NODE, [*node.command[:-1], str(root)], "directory_tree", {"path": str(root)}, missing=node.missing)
     with Running(root) as running:
         compare(

@@ -1,4 +1,4 @@
-"""Bash: what a call costs over a bare shell, and draining a flood."""
+"""Bash: what a call costs compared with a plain shell, and how fast output is read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import anyio
 
 from benchmarks.harness import CACHE, ROOT, Run, bound, compare, in_turns, seconds
 from benchmarks.inside import peak_mb, session_on
-from holdfast.host.process import Shells
-from holdfast.host.sandbox import choose
-from holdfast.host.scope import Scope
+from gripfast.host.files.scope import Scope
+from gripfast.host.shell.sandbox import choose
+from gripfast.host.shell.shells import Shells
 
 GROUP = "Bash"
 
@@ -30,7 +30,7 @@ def measure(run: Run) -> None:
 
 
 def _sandboxed(run: Run, place: Path) -> None:
-    """By bubblewrap; where that does not work, by what there is instead."""
+    """With bubblewrap, or the next best sandbox if that does not work."""
     found = choose("auto")
     if found.level != "bwrap":
         run.not_run(GROUP, "overhead of `true`, in bubblewrap", "≤ 10 ms", "; ".join(found.faults))
@@ -41,13 +41,13 @@ def _sandboxed(run: Run, place: Path) -> None:
 def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "") -> None:
     with session_on(place, sandbox=sandbox) as call:
         sides = {
-            "holdfast": partial(seconds, partial(call, "Bash", command="true")),
+            "gripfast": partial(seconds, partial(call, "Bash", command="true")),
             "bare": partial(
                 seconds, partial(subprocess.run, ["bash", "-c", "true"], check=True, capture_output=True)
             ),
         }
         times = in_turns(sides, 20 if run.quick else 100, warm=3).values
-    over = [(ours - bare) * 1000 for ours, bare in zip(times["holdfast"], times["bare"], strict=True)]
+    over = [(ours - bare) * 1000 for ours, bare in zip(times["gripfast"], times["bare"], strict=True)]
     low, middle, high = statistics.quantiles(over, n=4)
     name = f"overhead of `true` over subprocess.run, sandbox {sandbox}"
     bound(run, GROUP, name, middle, limit, "ms", spread=f"{low:.1f}–{high:.1f}", note=note)
@@ -62,7 +62,7 @@ def _flood(run: Run, place: Path) -> None:
             GROUP,
             f"draining {megabytes} MB of output",
             {
-                "holdfast": partial(call, "Bash", command=flood, timeout=600_000),
+                "gripfast": partial(call, "Bash", command=flood, timeout=600_000),
                 "a reader that only counts": lambda: _count(flood),
             },
             at_most={"a reader that only counts": 2.0},
@@ -74,7 +74,7 @@ def _flood(run: Run, place: Path) -> None:
 
 
 def _nasty(run: Run, place: Path) -> None:
-    """The same storm as in scripts/torture, with the sandbox there is."""
+    """The same storm of commands as in scripts/torture, with the available sandbox."""
     sys.path.append(str(ROOT / "tests"))
     from attacks.shell import NASTY, fresh_mark, gone, kill_server, storm
 

@@ -1,4 +1,4 @@
-"""A workspace and a session over it, as the built-in tools' tests use them."""
+"""A workspace and a session in it, for the tests of the built-in tools."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.builtin.session import open_session
-from holdfast.call.run import Session
-from holdfast.host.scope import Scope
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import ToolMessage
+from gripfast.builtin.session import open_session
+from gripfast.call.run import Session
+from gripfast.host.files.scope import Scope
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import ToolMessage
 
 
 class Bench:
-    """A directory and a session in it. `ok` gives the text of an answer, `fails` the code of an error."""
+    """A directory and a session in it. `ok` returns the text of an answer, `fails` the code of an error."""
 
     def __init__(self, root: Path, session: Session) -> None:
         self.root = root

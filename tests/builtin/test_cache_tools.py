@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from holdfast.builtin.session import open_session
-from holdfast.call.run import Session
-from holdfast.host.scope import Scope
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import ImagePart, Part, TextPart
-from holdfast.tool.definition import tool
+from gripfast.builtin.session import open_session
+from gripfast.call.run import Session
+from gripfast.framework.definition import tool
+from gripfast.host.files.scope import Scope
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import ImagePart, Part, TextPart
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ async def test_a_window_is_numbered_like_read_and_says_how_to_go_on(session: Ses
     message = await session.call("tool_output_cache", {"ref_id": ref, "offset": 9_999, "limit": 2})
     assert message.content == (
         " 10000\tnumber 9999\n 10001\tnumber 10000\n"
-        f'[lines 10000-10001 of 20000; read on with tool_output_cache(ref_id="{ref}", offset=10001)]'
+        f'[lines 10000-10001 of 20000; continue with tool_output_cache(ref_id="{ref}", offset=10001)]'
     )
     assert message.output_ref is None
 
@@ -96,11 +97,16 @@ async def test_all_windows_together_are_the_output(session: Session) -> None:
 async def test_a_long_line_is_clipped_in_a_window_and_shown_around_the_match_in_a_search(session: Session) -> None:
     ref = await ref_of(session, "one_line", size=200_000)
     window = await session.call("tool_output_cache", {"ref_id": ref})
-    assert window.text == f"     1\t{'x' * 2000} [... 398006 more bytes]"
+    assert window.text == (
+        f"     1\t{'x' * 2000} [... 398006 more bytes]\n"
+        f'[the rest of line 1: tool_output_cache(ref_id="{ref}", offset=0, line_offset=2000)]'
+    )
     found = await session.call("tool_output_cache_grep", {"ref_id": ref, "pattern": "needle"})
     assert found.text.startswith("1:[199500 bytes cut] xxx")
     assert "needle" in found.text
-    assert found.text.endswith("yyy [198506 bytes cut]")
+    row, note = found.text.split("\n")
+    assert row.endswith("yyy [198506 bytes cut]")
+    assert note == f'[a cut line is read with tool_output_cache(ref_id="{ref}", offset=0, line_offset=199500)]'
 
 
 async def test_a_search_shows_context_groups_and_the_true_total(session: Session) -> None:
@@ -113,7 +119,7 @@ async def test_a_search_shows_context_groups_and_the_true_total(session: Session
     )
     message = await session.call("tool_output_cache_grep", {"ref_id": ref, "pattern": "7", "max_matches": 2})
     assert message.content == (
-        "8:number 7\n18:number 17\n[2 of 6878 matching lines; narrow the pattern or read on from a line number]"
+        "8:number 7\n18:number 17\n[2 of 6878 matching lines; narrow the pattern, or read from a line number]"
     )
 
 
@@ -181,3 +187,36 @@ async def test_a_named_session_reads_its_outputs_after_a_restart(tmp_path: Path)
                 assert message.text.startswith("     1\tnumber 0")
         store.close()
     assert not (tmp_path / "workspace").exists()
+
+
+@tool
+def one_line_of(text: str, times: int) -> str:
+    """Prints one long line of a text, and a short one."""
+    return text * times + "\nlast"
+
+
+@pytest.mark.parametrize("text", ["x", "aé日😀", "\u0301日"])
+async def test_every_byte_of_a_cut_line_can_be_read_by_the_calls_the_notes_name(tmp_path: Path, text: str) -> None:
+    store = EmbeddedStore(tmp_path / "cache")
+    async with open_session(Scope.workspace(tmp_path), tools=[one_line_of], cache=store) as session:
+        message = await session.call("one_line_of", {"text": text, "times": 90_000})
+        seen, note = message.text.rsplit("\n[output cut", 1)
+        while named := re.search(r"tool_output_cache\(ref_id=\"(\w+)\", offset=0, line_offset=(\d+)\)", note):
+            arguments = {"ref_id": named[1], "offset": 0, "line_offset": int(named[2])}
+            answer = (await session.call("tool_output_cache", arguments)).text
+            assert len(answer.encode()) <= 64 * 1024
+            row, note = (*answer.split("\n", 1), "")[:2]
+            seen += re.sub(r"^     1\t\[after \d+ bytes\] | \[\.\.\. \d+ more bytes\]$", "", row)
+        assert "offset=1)" in note
+    store.close()
+    assert seen == text * 90_000
+
+
+async def test_an_answer_in_one_line_of_json_that_was_trimmed_can_be_read_whole(session: Session) -> None:
+    messages = [await session.call("one_line", {"size": 5_000}) for _ in range(3)]
+    trimmed = session.cache.trim(messages, budget=3_000)
+    ref = trimmed[0].text.split("ref=")[1].rstrip("]")
+    first = (await session.call("tool_output_cache", {"ref_id": ref})).text
+    assert f'tool_output_cache(ref_id="{ref}", offset=0, line_offset=2000)' in first
+    rest = (await session.call("tool_output_cache", {"ref_id": ref, "line_offset": 2000})).text
+    assert rest == "     1\t[after 2000 bytes] " + messages[0].text[2000:]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.builtin.config import Config, load_config, parse_config, refuse_unknown_tools
-from holdfast.call.decision import Action
-from holdfast.call.examples import trials
-from holdfast.call.rules import Permissions
-from holdfast.call.rulesets import RULE_SETS, rule_set
-from holdfast.errors import InvalidArgument
-from holdfast.host.config import LARGEST, config_texts
-from holdfast.host.scope import PROTECTED
+from gripfast.builtin.config import Config, load_config, parse_config, refuse_unknown_tools
+from gripfast.builtin.rulesets import RULE_SETS, rule_set
+from gripfast.call.decision import Action
+from gripfast.call.examples import check_examples
+from gripfast.call.rules import Permissions
+from gripfast.errors import InvalidArgument
+from gripfast.host.files.scope import PROTECTED
+from gripfast.host.program.config import LARGEST, config_texts
 
 FULL = """
 deny = ["secrets/**"]
@@ -57,17 +57,17 @@ operands = "none"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's config directory and a workspace, side by side."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config" / "holdfast").mkdir(parents=True)
+    (tmp_path / "config" / "gripfast").mkdir(parents=True)
     (tmp_path / "work").mkdir()
     return tmp_path
 
 
 def users_own(folder: Path, text: str) -> None:
-    (folder / "config" / "holdfast" / "holdfast.toml").write_text(text)
+    (folder / "config" / "gripfast" / "gripfast.toml").write_text(text)
 
 
 def workspace_says(folder: Path, text: str) -> None:
-    (folder / "work" / ".holdfast.toml").write_text(text)
+    (folder / "work" / ".gripfast.toml").write_text(text)
 
 
 def loaded(folder: Path) -> Config:
@@ -93,7 +93,7 @@ def test_without_a_file_everything_has_its_default(folder: Path) -> None:
     assert Config().protect == PROTECTED
 
 
-@pytest.mark.parametrize("place", ["config/holdfast/holdfast.toml", "config/holdfast.toml"])
+@pytest.mark.parametrize("place", ["config/gripfast/gripfast.toml", "config/gripfast.toml"])
 def test_the_users_file_is_found_in_the_config_directory(folder: Path, place: str) -> None:
     (folder / place).write_text("require_read = false")
     assert loaded(folder) == Config(require_read=False, files=(str(folder / place),))
@@ -101,14 +101,14 @@ def test_the_users_file_is_found_in_the_config_directory(folder: Path, place: st
 
 def test_two_files_of_the_user_are_refused(folder: Path) -> None:
     users_own(folder, "")
-    (folder / "config" / "holdfast.toml").write_text("")
+    (folder / "config" / "gripfast.toml").write_text("")
     with pytest.raises(InvalidArgument, match=r"two configurations: .*keep one"):
         loaded(folder)
 
 
 def test_without_xdg_it_is_the_dot_config_of_the_home_directory(tmp_path: Path) -> None:
-    (tmp_path / ".config" / "holdfast").mkdir(parents=True)
-    (tmp_path / ".config" / "holdfast" / "holdfast.toml").write_text("a")
+    (tmp_path / ".config" / "gripfast").mkdir(parents=True)
+    (tmp_path / ".config" / "gripfast" / "gripfast.toml").write_text("a")
     found = config_texts(None, [], {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "relative/is/ignored"})
     assert [(text.text, text.trusted) for text in found] == [("a", True)]
     assert config_texts(None, [], {}) == []
@@ -125,7 +125,7 @@ def test_a_file_that_is_named_takes_the_place_of_the_users(folder: Path) -> None
 
 def test_a_workspace_file_that_is_named_is_trusted(folder: Path) -> None:
     workspace_says(folder, "require_read = false")
-    path = str(folder / "work" / ".holdfast.toml")
+    path = str(folder / "work" / ".gripfast.toml")
     config = load_config(path, [str(folder / "work")])
     assert (config.require_read, config.files, config.ignored) == (False, (path,), ())
 
@@ -170,7 +170,8 @@ def test_a_rule_set_is_taken_by_name_with_own_rules_before_it(name: str) -> None
         ("deny = []\ndeny = []", "not TOML: Cannot overwrite"),
         ("denny = []", r"`denny`: unknown key; did you mean `deny`\?"),
         ("[permision]", "unknown key; did you mean `permissions`"),
-        ("zzz = 1", "unknown key; known are permissions, programs, deny"),
+        ('encoding = "utf-7"', "`encoding`: encoding 'utf-7' doesn't keep ASCII text"),
+        ("zzz = 1", "unknown key; use one of permissions, programs, deny"),
         ("[permissions]", r"\[permissions\] needs `default_action`"),
         ('[permissions]\ndefault_action = "alow"', "`permissions.default_action`.*'alow'"),
         ("[permissions]\ndefault_action = true", "`permissions.default_action`"),
@@ -188,7 +189,7 @@ def test_a_rule_set_is_taken_by_name_with_own_rules_before_it(name: str) -> None
         ),
         (
             '[permissions]\ndefault_action = "ask"\nrule = [{tool = "Bash", action = "deny", pattern = "ls ["}]',
-            r"`permissions.rule\[1\]`: `\[` without its",
+            r"`permissions.rule\[1\]`: the glob pattern .* '\[' is not closed",
         ),
         (
             '[permissions]\ndefault_action = "ask"\nrule = [{tool = "Bash", action = "deny", pattern = ""}]',
@@ -217,7 +218,7 @@ def test_a_file_that_is_wrong_stops_the_start_and_says_where(
 ) -> None:
     if inside_the_workspace and ("no effect" in where or "needs" in where):
         pytest.skip("harmless where it can only narrow")
-    path = folder / "work" / ".holdfast.toml" if inside_the_workspace else folder / "x.toml"
+    path = folder / "work" / ".gripfast.toml" if inside_the_workspace else folder / "x.toml"
     path.write_text(text)
     with pytest.raises(InvalidArgument, match=where.replace(r"x\.toml", r"\.toml")) as caught:
         load_config(None if inside_the_workspace else str(path), [str(folder / "work")])
@@ -233,8 +234,8 @@ def test_all_faults_of_a_file_are_told_together() -> None:
 
 def test_files_that_are_no_files_are_refused(folder: Path) -> None:
     users_own(folder, "")
-    inside = folder / "work" / ".holdfast.toml"
-    inside.symlink_to(folder / "config" / "holdfast" / "holdfast.toml")
+    inside = folder / "work" / ".gripfast.toml"
+    inside.symlink_to(folder / "config" / "gripfast" / "gripfast.toml")
     assert loaded(folder).ignored == ()  # the user's own file, by another name, is read once
     inside.unlink()
     inside.symlink_to("/etc/hostname")
@@ -298,7 +299,7 @@ def test_a_workspace_file_that_tries_to_widen_is_named_and_ignored(folder: Path)
         assert f"`{key}" in told
     assert "`permissions.rule[1]` (allow Bash `*`)" in told
     assert "`programs`" in told
-    assert all(str(folder / "work" / ".holdfast.toml") in note for note in config.ignored)
+    assert all(str(folder / "work" / ".gripfast.toml") in note for note in config.ignored)
     assert (config.protect, config.sandbox, config.require_read, config.env) == (PROTECTED, "require", True, ())
     assert (config.cache, config.profile) == (None, None)
     assert bash(config, "mytool x") == "ask"
@@ -347,5 +348,5 @@ def test_the_example_of_the_guide_keeps_its_own_examples() -> None:
     text = (Path(__file__).parent.parent.parent / "docs/guides/choosing-rules.md").read_text(encoding="utf-8")
     config = parse_config(text.split("```toml\n")[1].split("```")[0])
     assert config.permissions is not None
-    tried = list(trials(config.permissions, lambda tool: "run"))
+    tried = list(check_examples(config.permissions, lambda tool: "run"))
     assert (len(tried), [trial.fault for trial in tried if trial.fault]) == (3, [])

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builtin.conftest import Bench
-from holdfast.builtin.edit import Wanted, planned
-from holdfast.errors import ToolError
-from holdfast.host.diff import counted, unified, whole_splice
-from holdfast.host.guard import Identity
-from holdfast.host.match import Splice, spliced
+from gripfast.builtin.edit import EditRequest, plan_edit
+from gripfast.errors import ToolError
+from gripfast.host.files.diff import counted, unified, whole_splice
+from gripfast.host.files.guard import Identity
+from gripfast.host.files.match import Splice, spliced
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ async def test_expected_replacements_must_be_right(bench: Bench) -> None:
     name = await opened(bench, "a a a\n")
     arguments = {"file_path": name, "old_string": "a", "new_string": "b"}
     message = await bench.fails("NOT_UNIQUE", "Edit", **arguments, expected_replacements=2)
-    assert "3 times" in message and "2 times were expected" in message
+    assert "3 times" in message and "2 were expected" in message
     await bench.ok("Edit", **arguments, expected_replacements=3)
     assert bench.bytes_of(name) == b"b b b\n"
 
@@ -132,7 +132,7 @@ async def test_no_match_shows_the_nearest_place_with_its_white_space(bench: Benc
     message = await bench.fails(
         "NO_MATCH", "Edit", file_path=name, old_string="def total(x):\n    return x + 2", new_string="y"
     )
-    assert "line 3 to 4" in message
+    assert "lines 3 to 4" in message
     assert "     3|def total(x):\n     4|→return<U+00A0>x + 1␍" in message
     assert "→ is a tab" in message
     message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string="qqqq zzzz", new_string="y")
@@ -144,10 +144,10 @@ async def test_the_nearest_place_of_a_large_block_in_a_large_file_is_found(bench
     name = await opened(bench, "\n".join(lines) + "\n")
     old = "\n".join(line.replace("compute", "computed") for line in lines[12_000:12_200])
     message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="x")
-    assert "line 12001 to 12200" in message
+    assert "lines 12001 to 12200" in message
     old = "\n".join([*lines[500:650], "a line that is not there", *lines[650:700]])
     message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="x")
-    assert "line 501 to 701" in message
+    assert "lines 501 to 701" in message
     arguments = {"file_path": name, "new_string": "x", "match_mode": "block_anchor"}
     assert "block_anchor" in await bench.ok("Edit", **arguments, old_string=old)
 
@@ -270,7 +270,7 @@ def test_whatever_the_bytes_and_the_edit_bytes_outside_it_are_identical(before: 
     """The file is a prefix and a suffix around what was replaced, or it is what it was."""
     try:
         asked = old.decode()
-        plan = planned(before, Wanted(asked.encode(), new.encode(), False, "exact", None), None, "f")
+        plan = plan_edit(before, EditRequest(asked.encode(), new.encode(), False, "exact", None), None, "f")
     except (ToolError, UnicodeDecodeError):
         return
     after = plan.bytes_of("f")
@@ -292,8 +292,8 @@ def test_in_other_encodings_too_bytes_outside_the_edit_are_identical(
     codec: str, mark: bytes, before: str, after: str, new: str
 ) -> None:
     head, old, tail = (text.encode(codec) for text in (before + "ソ", "表\\needle", after))
-    wanted = Wanted("表\\needle".encode(), new.encode(), False, "exact", None)
-    plan = planned(mark + head + old + tail, wanted, "shift_jis", "f")
+    wanted = EditRequest("表\\needle".encode(), new.encode(), False, "exact", None)
+    plan = plan_edit(mark + head + old + tail, wanted, "shift_jis", "f")
     result = plan.bytes_of("f")
     assert result.startswith(mark + head)
     assert result.endswith(tail)
@@ -357,3 +357,38 @@ def test_added_and_removed_lines_add_up(before: str, after: str) -> None:
     assert added >= 0 and removed >= 0
     lines = [text.count("\n") + (1 if text and not text.endswith("\n") else 0) for text in (before, after)]
     assert lines[0] - removed + added == lines[1]
+
+
+async def test_every_place_that_matches_by_lines_is_replaced_when_asked_for(bench: Bench) -> None:
+    bench.put("a.py", "if a:\n    x = 1\n    y = 2\nif b:\n        x = 1\n        y = 2\n")
+    await bench.ok("Read", file_path="a.py")
+    arguments = {"file_path": "a.py", "old_string": "x = 1 \ny = 2", "new_string": "x = 3\ny = 4"}
+    message = await bench.fails("NOT_UNIQUE", "Edit", **arguments)
+    assert "2 times" in message and "(by line_trimmed)" in message
+    await bench.fails("NOT_UNIQUE", "Edit", **arguments, expected_replacements=3)
+    answer = await bench.ok("Edit", **arguments, replace_all=True)
+    assert "2 replacements (line_trimmed)" in answer
+    assert bench.bytes_of("a.py") == b"if a:\n    x = 3\n    y = 4\nif b:\n        x = 3\n        y = 4\n"
+
+
+async def test_places_that_match_by_lines_and_overlap_are_replaced_without_overlap(bench: Bench) -> None:
+    bench.put("a.txt", " a\n a\n a\n")
+    await bench.ok("Read", file_path="a.txt")
+    await bench.ok("Edit", file_path="a.txt", old_string="a \na", new_string="b", replace_all=True)
+    assert bench.bytes_of("a.txt") == b" b\n a\n"
+
+
+async def test_a_file_that_read_file_showed_whole_may_be_edited(bench: Bench) -> None:
+    bench.put("a.txt", "one\ntwo\n")
+    arguments = {"file_path": "a.txt", "old_string": "one", "new_string": "1"}
+    await bench.ok("read_file", path="a.txt", max_lines=1)
+    await bench.fails("NOT_READ", "Edit", **arguments)
+    await bench.ok("read_file", path="a.txt")
+    await bench.ok("Edit", **arguments)
+
+
+async def test_a_file_that_a_command_of_this_session_made_may_be_edited(bench: Bench) -> None:
+    await bench.ok("Bash", command="echo one > made.txt")
+    await bench.ok("Edit", file_path="made.txt", old_string="one", new_string="1")
+    bench.put("other.txt", "one\n")
+    await bench.fails("NOT_READ", "Edit", file_path="other.txt", old_string="one", new_string="1")

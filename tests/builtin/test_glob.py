@@ -112,3 +112,10 @@ def test_odd_names_are_escaped_and_stay_on_one_line(tmp_path: Path) -> None:
 def test_an_explosive_pattern_ends(root: Path) -> None:
     make(root, {"a" * 200: ""})
     assert call(root, "Glob", pattern="*a" * 80 + "b").error is None
+
+
+@pytest.mark.parametrize("pattern", [".git/*", ".git/config", "**/.git/*", "a/.git/**"])
+def test_git_is_not_listed_even_when_it_is_asked_for(tmp_path: Path, pattern: str) -> None:
+    make(tmp_path, {".git/config": "x", "a/.git/config": "x", "a/b.txt": "x"})
+    assert text(tmp_path, "Glob", pattern=pattern).startswith("No file matches")
+    assert text(tmp_path, "Glob", pattern="*", path=".git").startswith("No file matches")

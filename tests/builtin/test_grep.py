@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
 from searching import call, code, make, text
 
 TEXT = "one\nneedle a\nthree\nfour\nfive\nneedle b\nseven\n"
@@ -97,7 +99,7 @@ def test_type_chooses_files_alone_and_with_a_glob(root: Path) -> None:
 def test_an_unknown_type_is_told_with_near_ones(root: Path) -> None:
     message = call(root, "Grep", pattern="x", type="pyhton")
     assert message.error is not None and message.error.code == "INVALID_ARGUMENT"
-    assert "did you mean 'python'" in message.text
+    assert "did you mean `python`" in message.text
 
 
 def test_multiline_matches_span_lines(root: Path) -> None:
@@ -243,7 +245,7 @@ def test_a_file_can_not_print_what_looks_like_another_hit(tmp_path: Path) -> Non
         ({"pattern": "x" * 9000}, "INVALID_ARGUMENT"),
         ({"pattern": "x", "glob": "[a"}, "INVALID_ARGUMENT"),
         ({"pattern": "x", "glob": ""}, "INVALID_ARGUMENT"),
-        ({"pattern": "x", "head_limit": 0}, "INVALID_ARGUMENT"),
+        ({"pattern": "x", "head_limit": -1}, "INVALID_ARGUMENT"),
         ({"pattern": "x", "offset": -1}, "INVALID_ARGUMENT"),
         ({"pattern": "x", "-C": 501}, "INVALID_ARGUMENT"),
         ({"pattern": "x", "output_mode": "lines"}, "INVALID_ARGUMENT"),
@@ -266,3 +268,31 @@ def test_bad_input_is_a_clear_error(
         server.bind("sock")
         assert code(root, "Grep", **arguments) == expected
         assert text(root, "Grep", pattern="needle").endswith("[2 files with matches]")
+
+
+def test_a_line_that_is_cut_is_read_on_with_the_call_that_is_named(root: Path) -> None:
+    make(root, {"a.js": "first\n" + "x" * 9_000 + "needle" + "y" * 9_000 + "\n"})
+    answer = text(root, "Grep", pattern="xneedle", output_mode="content")
+    named = re.search(r'a cut line is read with Read\(file_path="a.js", offset=1, line_offset=(\d+)\)', answer)
+    assert named, answer
+    rest = text(root, "Read", file_path="a.js", offset=1, line_offset=int(named[1]))
+    assert "needle" in rest
+    assert rest.endswith("y" * 9_000)
+
+
+def test_text_in_the_configured_encoding_is_found(tmp_path: Path) -> None:
+    (tmp_path / "sjis.txt").write_bytes("見出し\n日本語の文\n".encode("shift_jis"))
+    fs = ScopedFs(Scope.workspace(tmp_path), encoding="shift_jis")
+    found = text(fs, "Grep", pattern="日本語", output_mode="content")
+    assert found.startswith("sjis.txt:2:日本語の文\n"), found
+    (tmp_path / "utf8.txt").write_text("日本語\n", encoding="utf-8")
+    both = text(fs, "Grep", pattern="日本語")
+    assert both.startswith("utf8.txt\n") and "not looked for in shift_jis" in both
+    assert text(fs, "Grep", pattern="日本語", path="sjis.txt").startswith("sjis.txt\n")
+
+
+def test_a_head_limit_of_0_returns_all(tmp_path: Path) -> None:
+    make(tmp_path, {"a.txt": "needle\n" * 400})
+    found = text(tmp_path, "Grep", pattern="needle", output_mode="content", head_limit=0)
+    assert found.count("a.txt:") == 400
+    assert found.endswith("[400 matching lines in 1 file]")

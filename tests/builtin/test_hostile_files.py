@@ -14,11 +14,11 @@ import anyio
 import pytest
 
 from builtin.conftest import Bench
-from holdfast.host import opened
-from holdfast.host.fs import ScopedFs
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
-from holdfast.tool import definition
+from gripfast.framework import definition
+from gripfast.host.files import opened
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ async def test_a_file_too_large_to_be_looked_through_is_told_with_what_to_do(
     os.truncate(path, 1 << 38)
     monkeypatch.setattr(opened, "SCAN_SECONDS", 0.1)
     words = await bench.fails("TIMEOUT", "Read", file_path="hole", offset=offset)
-    assert f"`hole` has {1 << 38} bytes" in words and "use Grep" in words
+    assert f"`hole` has {1 << 38} bytes" in words and "search for the text instead" in words
 
 
 def _end_of_changes(monkeypatch: pytest.MonkeyPatch) -> threading.Event:

@@ -17,11 +17,11 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.builtin.lisp_read_file import lisp_read_file
-from holdfast.builtin.session import open_session
-from holdfast.edges.mcp.results import result_of
-from holdfast.host.scope import Scope
-from holdfast.messages import ImagePart, ToolMessage
+from gripfast.builtin.lisp_read_file import lisp_read_file
+from gripfast.builtin.session import open_session
+from gripfast.edges.mcp.results import result_of
+from gripfast.host.files.scope import Scope
+from gripfast.messages import ImagePart, ToolMessage
 
 SOURCE = """\
 (in-package :demo)
@@ -117,7 +117,7 @@ def test_raw_is_a_window_of_the_text_itself(read: Read) -> None:
     assert window["content"] == '(defun my-func (a b)\n  "First line of the docstring.\n'
     assert window["meta"] == {
         "truncated": True,
-        "notice": "lines 3 to 4 of 13; go on with collapsed=false, offset=4",
+        "notice": "lines 3 to 4 of 13; continue with collapsed=false, offset=4",
     }
     past = read(collapsed=False, offset=50)
     assert past["content"] == ""
@@ -210,7 +210,7 @@ def test_a_bad_pattern_is_named_before_the_file_is_opened(call: Call, parameter:
 
 
 def test_a_pattern_that_explodes_times_out(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.builtin.lisp_read_file.PATTERN_SECONDS", 0.3)
+    monkeypatch.setattr("gripfast.builtin.lisp_read_file.PATTERN_SECONDS", 0.3)
     (tmp_path / "long.lisp").write_text(
         "".join(f"(defun f{n} () {'a' * 60}b)\n" for n in range(500)), encoding="utf-8"
     )
@@ -266,7 +266,7 @@ def test_other_failures_are_named(call: Call, path: str, arguments: dict[str, An
     assert failure(call(path, **arguments)) == code
 
 
-def test_the_definition_has_exactly_the_six_parameters(tmp_path: Path) -> None:
+def test_the_definition_has_the_six_parameters_and_only_matches(tmp_path: Path) -> None:
     session = open_session(Scope.workspace(str(tmp_path)))
     parameters = session.find("lisp-read-file").definition.parameters
     assert list(parameters["properties"]) == [
@@ -276,6 +276,7 @@ def test_the_definition_has_exactly_the_six_parameters(tmp_path: Path) -> None:
         "content_pattern",
         "offset",
         "limit",
+        "only_matches",
     ]
     assert parameters["required"] == ["path"]
     assert {name: one.get("default") for name, one in parameters["properties"].items()} == {
@@ -285,6 +286,7 @@ def test_the_definition_has_exactly_the_six_parameters(tmp_path: Path) -> None:
         "content_pattern": None,
         "offset": 0,
         "limit": 2000,
+        "only_matches": False,
     }
 
 
@@ -326,9 +328,9 @@ def test_over_mcp_an_image_has_the_structure_that_the_schema_promises(call: Call
 
 
 def shell(tmp_path: Path, terminal: bool) -> str:
-    """What `holdfast call` writes to a pipe or to a terminal."""
+    """What `gripfast call` writes to a pipe or to a terminal."""
     (tmp_path / "demo.lisp").write_text(SOURCE, encoding="utf-8")
-    command = [sys.executable, "-m", "holdfast", "call", "lisp-read-file", '{"path": "demo.lisp"}', "--root", "."]
+    command = [sys.executable, "-m", "gripfast", "call", "lisp-read-file", '{"path": "demo.lisp"}', "--root", "."]
     if not terminal:
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
     ours, theirs = pty.openpty()
@@ -349,3 +351,36 @@ def test_a_pipe_gets_json_and_a_person_the_outline(tmp_path: Path) -> None:
     seen = shell(tmp_path, terminal=True).split("\n")
     assert seen[1].split(maxsplit=1) == ["3", '(defun my-func (a b) "First line of the docstring." ...)']
     assert '"total_forms": 4' in seen[4]
+
+
+def test_only_matches_leaves_out_every_other_form(read: Read) -> None:
+    found = read(name_pattern="^other$", only_matches=True)
+    assert found["content"] == (
+        "     1\t(in-package :demo)\n"
+        '     8\t(defun other (x)\n     9\t  (declare (ignore x))\n    10\t  (error "boom"))'
+    )
+    assert (found["meta"]["total_forms"], found["meta"]["expanded_forms"]) == (4, 1)
+    assert read(only_matches=True) == read()
+
+
+def test_with_the_text_itself_the_places_of_matches_are_told(read: Read) -> None:
+    found = read(collapsed=False, content_pattern="boom")
+    assert found["content"] == SOURCE
+    assert found["meta"]["notice"] == "matches: other (line 8)"
+    assert read(collapsed=False, name_pattern="nothing")["meta"]["notice"] == "no form matches"
+
+
+def test_a_pattern_that_matches_only_in_package_is_not_said_to_match_nothing(read: Read) -> None:
+    assert read(content_pattern=":demo")["meta"]["notice"] == "only forms that are always shown match"
+    assert read(content_pattern="nowhere")["meta"]["notice"] == "no form matches"
+
+
+def test_notices_at_the_size_limit_are_true(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("needle " * 60_000 + "\nlast\n", encoding="utf-8")
+    whole = read("long.txt", collapsed=False)["meta"]["notice"]
+    assert whole.startswith("line 1 is cut; Read(file_path=..., offset=0, line_offset=262144) shows the rest")
+    (tmp_path / "many.txt").write_text("needle and more of it\n" * 20_000, encoding="utf-8")
+    cut = read("many.txt", content_pattern="needle", limit=50_000)
+    assert f"cut after {len(cut['content'].splitlines())} lines; 20000 lines match" in cut["meta"]["notice"]
+    (tmp_path / "many.lisp").write_text("(defun f (a b c d e f g h i j k l m n) 1)\n" * 9_000, encoding="utf-8")
+    assert "use a pattern with only_matches" in read("many.lisp", limit=50_000)["meta"]["notice"]

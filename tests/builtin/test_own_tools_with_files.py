@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Scope, ScopedFs, ToolContext, open_session
+from gripfast import Scope, ScopedFs, ToolContext, open_session
 
 pytestmark = pytest.mark.anyio
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -20,16 +21,16 @@ import anyio
 import pytest
 
 from builtin.conftest import Bench
-from holdfast.builtin import read as read_module
-from holdfast.builtin.images import picture
-from holdfast.builtin.read import SMALL
-from holdfast.builtin.session import open_session
-from holdfast.errors import BinaryNotSupported
-from holdfast.host import guard, opened
-from holdfast.host import pdf as pdf_module
-from holdfast.host.fs import ScopedFs
-from holdfast.host.scope import Scope
-from holdfast.messages import ImagePart, TextPart
+from gripfast.builtin import read as read_module
+from gripfast.builtin.images import picture
+from gripfast.builtin.read import SMALL
+from gripfast.builtin.session import open_session
+from gripfast.errors import BinaryNotSupported
+from gripfast.host.files import guard, opened
+from gripfast.host.files import pdf as pdf_module
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
+from gripfast.messages import ImagePart, TextPart
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ async def test_lines_are_numbered_from_1_with_a_tab(bench: Bench) -> None:
     bench.put("a.txt", "one\n\tзwei\nlast")
     assert await bench.ok("Read", file_path="a.txt") == "     1\tone\n     2\t\tзwei\n     3\tlast"
     assert await bench.ok("Read", file_path=str(bench.root / "a.txt"), offset=1, limit=1) == (
-        '     2\t\tзwei\n[lines 2 to 2 of 3 shown; go on with Read(file_path="a.txt", offset=2, limit=1)]'
+        '     2\t\tзwei\n[lines 2 to 2 of 3 shown; continue with Read(file_path="a.txt", offset=2, limit=1)]'
     )
 
 
@@ -54,7 +55,7 @@ async def test_the_call_that_continues_is_said_and_it_continues(bench: Bench) ->
     bench.put("big.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
     first = await bench.ok("Read", file_path="big.txt")
     assert first.count("\n") == 2000
-    assert first.endswith('[lines 1 to 2000 of 5000 shown; go on with Read(file_path="big.txt", offset=2000)]')
+    assert first.endswith('[lines 1 to 2000 of 5000 shown; continue with Read(file_path="big.txt", offset=2000)]')
     assert (await bench.ok("Read", file_path="big.txt", offset=2000)).startswith("  2001\tline 2001\n")
 
 
@@ -73,15 +74,16 @@ async def test_a_long_line_is_clipped_and_says_by_how_much(bench: Bench) -> None
     bench.put("a.txt", "é" * 2000 + "\n" + "é" * 2003 + "\n" + "x" * 1_000_000 + "\nend\n")
     rows = (await bench.ok("Read", file_path="a.txt")).split("\n")
     assert rows[0] == "     1\t" + "é" * 2000
-    assert rows[1] == "     2\t" + "é" * 2000 + " [... 3 more characters]"
+    assert rows[1] == "     2\t" + "é" * 2000 + " [... 6 more bytes]"
     assert rows[2] == "     3\t" + "x" * 2000 + " [... 998000 more bytes]"
     assert rows[3] == "     4\tend"
+    assert rows[4] == '[the rest of line 2: Read(file_path="a.txt", offset=1, line_offset=4000); 1 more line is cut]'
 
 
 async def test_a_line_cut_within_a_character_is_still_text(bench: Bench) -> None:
     bench.put("a.txt", "日" * 100_000 + "\nx\n")
     rows = (await bench.ok("Read", file_path="a.txt")).split("\n")
-    assert rows == ["     1\t" + "日" * 2000 + " [... 294000 more bytes]", "     2\tx"]
+    assert rows[:2] == ["     1\t" + "日" * 2000 + " [... 294000 more bytes]", "     2\tx"]
     bench.put("b.txt", ("x" + "日" * 100_000).encode("shift_jis"))
     async with open_session(ScopedFs(Scope.workspace(bench.root), encoding="shift_jis")) as session:
         text = (await session.call("Read", {"file_path": "b.txt"})).text
@@ -198,7 +200,7 @@ async def test_images_are_told_by_their_bytes_and_measured(bench: Bench, data: b
 async def test_an_image_with_a_broken_header_is_no_image(bench: Bench, data: bytes) -> None:
     bench.put("broken.png", data)
     assert picture(data) is None
-    assert "header is broken" in await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path="broken.png")
+    assert "header is damaged" in await bench.fails("BINARY_NOT_SUPPORTED", "Read", file_path="broken.png")
 
 
 async def test_an_image_over_5_mb_is_refused(bench: Bench) -> None:
@@ -235,7 +237,7 @@ async def test_pdf_pages_come_as_text(bench: Bench) -> None:
     answer = await bench.ok("Read", file_path="a.pdf", pages="2-3")
     assert answer == (
         "<page 2 of 30>\nPage number 2\n<page 3 of 30>\nPage number 3\n"
-        '[pages 2 to 3 of 30 shown; go on with pages="4-..."]'
+        '[pages 2 to 3 of 30 shown; continue with pages="4-..."]'
     )
     whole = await bench.ok("Read", file_path="a.pdf")
     assert "Page number 20" in whole and "Page number 21" not in whole
@@ -275,7 +277,7 @@ async def test_a_pdf_that_takes_too_long_is_given_up(bench: Bench, monkeypatch: 
 READS_A_PDF = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from holdfast.host.pdf import pdf_pages
+from gripfast.host.files.pdf import pdf_pages
 try:
     print(pdf_pages(sys.stdin.buffer.read(), 1, 1, "a.pdf"), flush=True)
 except Exception as error:
@@ -426,7 +428,7 @@ async def test_a_small_local_file_is_read_on_the_loop_and_anything_else_beside_i
     (root / "small.txt").write_text("a\n", encoding="utf-8")
     (root / "large.txt").write_text("a\n" * SMALL, encoding="utf-8")
     for local in (True, False):
-        monkeypatch.setattr(ScopedFs, "answers_at_once", local)
+        monkeypatch.setattr(ScopedFs, "is_local", local)
         async with open_session(ScopedFs(Scope.workspace(root))) as session:
             for name in ("small.txt", "large.txt"):
                 assert not (await session.call("Read", {"file_path": name, "limit": 1})).is_error
@@ -453,3 +455,58 @@ async def test_paging_through_a_file_reads_it_whole_only_once(bench: Bench, monk
     path.write_text(text.replace("line 0\n", "LINE 0\n"))
     assert "LINE 0" in await bench.ok("Read", file_path="long.txt", limit=1)
     assert len(whole) == 2
+
+
+def _continued(answer: str) -> dict[str, Any] | None:
+    """The arguments of the call that a note names."""
+    named = re.search(r"(\w+)\((.*?)\)", answer.rsplit("\n[", 1)[-1]) if "\n[" in answer else None
+    return dict(re.findall(r'(\w+)="?([^",)]+)"?', named[2])) if named else None
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("x" * 300_000, "utf-8"),
+        ("aé日😀" * 20_000, "utf-8"),
+        ("日本語" * 20_000, "shift_jis"),
+        ("é日" * 20_000, "utf-16"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\n", "\r\nlast\r\n"])
+async def test_every_character_of_a_long_line_can_be_read_by_the_calls_the_notes_name(
+    bench: Bench, text: str, encoding: str, end: str
+) -> None:
+    bench.put("a.txt", ("first\n" + text + end).encode(encoding))
+    async with open_session(ScopedFs(Scope.workspace(bench.root), encoding="shift_jis")) as session:
+        arguments: dict[str, Any] | None = {"file_path": "a.txt", "offset": 1, "limit": 1}
+        seen = ""
+        for _ in range(20):
+            answer = (await session.call("Read", arguments)).text
+            assert len(answer.encode()) <= 64 * 1024
+            row = answer.split("\n")[0]
+            assert row.startswith("     2\t")
+            seen += re.sub(r"^\[after \d+ bytes\] | \[\.\.\. \d+ more bytes\]$", "", row[7:])
+            arguments = _continued(answer.split("\n[lines")[0])
+            if arguments is None or "line_offset" not in arguments:
+                break
+    assert seen == text
+
+
+async def test_a_place_past_the_end_of_a_line_says_how_long_it_is(bench: Bench) -> None:
+    bench.put("a.txt", "one\ntwo\n")
+    answer = await bench.ok("Read", file_path="a.txt", offset=1, line_offset=3)
+    assert answer == "[line 2 of `a.txt` has 3 bytes; line_offset 3 is past the end]"
+    answer = await bench.ok("Read", file_path="a.txt", offset=2, line_offset=1)
+    assert answer == "[line 3 of `a.txt` does not exist; line_offset 1 is past the end]"
+    assert await bench.ok("Read", file_path="a.txt", offset=-2, line_offset=1) == (
+        '    -2\t[after 1 bytes] ne\n[line -2 ends here; continue with Read(file_path="a.txt", offset=-1)]'
+    )
+
+
+async def test_a_long_line_of_a_notebook_can_be_read_to_its_end(bench: Bench) -> None:
+    cell = {"cell_type": "code", "source": "x = 1", "outputs": [{"output_type": "stream", "text": "y" * 9_000}]}
+    bench.put("n.ipynb", json.dumps({"cells": [cell], "nbformat": 4}))
+    first = await bench.ok("Read", file_path="n.ipynb")
+    assert "[... 7000 more bytes]" in first
+    rest = await bench.session.call("Read", _continued(first))
+    assert rest.text.endswith("y" * 7_000)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import TOOL_DEFINITIONS, ToolCatalog
-from holdfast.builtin.read_file import MAX_FILE_BYTES
-from holdfast.errors import ToolError
-from holdfast.host.fs import ScopedFs
-from holdfast.host.scope import Scope
-from holdfast.tool.context import ToolContext
+from gripfast import TOOL_DEFINITIONS, ToolCatalog
+from gripfast.builtin.read_file import MAX_FILE_BYTES
+from gripfast.errors import ToolError
+from gripfast.framework.context import ToolContext
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
 from searching import call, code, data, make
 
 

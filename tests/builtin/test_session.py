@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from holdfast import PermissionRule, Permissions, Scope, Tool, ToolCall, open_session
+from gripfast import PermissionRule, Permissions, Scope, Tool, ToolCall, open_session
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.builtin.session import open_session
-from holdfast.builtin.todos import Change, Status, Todos
-from holdfast.call.run import Session
-from holdfast.errors import InvalidArgument
-from holdfast.host.scope import Scope
+from gripfast.builtin.session import open_session
+from gripfast.builtin.todos import Change, Status, Todos
+from gripfast.call.run import Session
+from gripfast.errors import InvalidArgument
+from gripfast.host.files.scope import Scope
 
 STATUSES: list[Status] = ["pending", "in_progress", "completed", "cancelled"]
 

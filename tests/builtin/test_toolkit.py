@@ -11,11 +11,11 @@ import anyio
 import jsonschema
 import pytest
 
-from holdfast import TOOL_DEFINITIONS, AgentToolkit, ToolCatalog, create_agent_toolkit, create_tool_context
-from holdfast.builtin.catalog import Catalog, ToolName
-from holdfast.builtin.session import TOOLS
-from holdfast.builtin.toolkit import AgentTools, Policy, WriteScope
-from holdfast.errors import InvalidArgument, NotDirectory, NotFound
+from gripfast import TOOL_DEFINITIONS, AgentToolkit, ToolCatalog, create_agent_toolkit, create_tool_context
+from gripfast.builtin.catalog import Catalog, ToolName
+from gripfast.builtin.toolkit import AgentTools, Policy, WriteScope
+from gripfast.builtin.tools import TOOLS
+from gripfast.errors import InvalidArgument, NotDirectory, NotFound
 from searching import make
 
 ALL: Policy = {"default_policy": "allow"}
@@ -48,7 +48,7 @@ def invoked(toolkit: AgentToolkit, name: str, /, **arguments: Any) -> dict[str, 
 def test_catalog_and_definitions_hold_every_built_in_tool() -> None:
     assert list(ToolCatalog) == list(TOOL_DEFINITIONS) == [tool.name for tool in TOOLS]
     for name, tool in ToolCatalog.items():
-        assert TOOL_DEFINITIONS[name]["parameters"] is tool.definition.parameters
+        assert TOOL_DEFINITIONS[name]["parameters"] == tool.definition.parameters
         assert set(TOOL_DEFINITIONS[name]) == {"name", "description", "parameters"}
         assert getattr(ToolCatalog, name.replace("-", "_")) is tool
 
@@ -61,8 +61,10 @@ def test_every_definition_is_a_json_schema_of_an_object() -> None:
 
 def test_an_editor_knows_every_tool_by_name() -> None:
     typed, annotated = set(get_args(ToolName)), set(Catalog.__annotations__)
-    assert set(ToolCatalog) <= typed
-    assert {name.replace("-", "_") for name in typed} == annotated
+    methods = {name for name in vars(AgentTools) if not name.startswith("_")}
+    assert set(ToolCatalog) == typed, "ToolName in builtin/catalog.py"
+    assert {name.replace("-", "_") for name in typed} == annotated, "the attributes of Catalog in builtin/catalog.py"
+    assert annotated == methods, "the methods of AgentTools in builtin/toolkit.py"
 
 
 @pytest.mark.parametrize("name", list(ToolCatalog))

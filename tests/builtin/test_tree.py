@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import TOOL_DEFINITIONS, ToolCatalog
-from holdfast.host.fs import HERE, ScopedFs
-from holdfast.host.scope import Scope
+from gripfast import TOOL_DEFINITIONS, ToolCatalog
+from gripfast.host.files.fs import HERE, ScopedFs
+from gripfast.host.files.scope import Scope
 from searching import call, code, data, make, powerless
 
 
@@ -331,10 +331,10 @@ def test_unrestricted_reading_does_not_widen_tree(root: Path) -> None:
     assert code(Scope(read=None, write=[root]), "tree", path="/etc") == "SANDBOX_VIOLATION"
 
 
-def test_odd_names_survive_as_json(tmp_path: Path) -> None:
+def test_odd_names_are_written_out(tmp_path: Path) -> None:
     for name in (b"new\nline", b"odd\xff", "é\U0001f600".encode()):
         Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text("")
-    assert paths(tmp_path, entry_kind="all") == [".", "new\nline", "odd\\xff", "é\U0001f600"]
+    assert paths(tmp_path, entry_kind="all") == [".", "new\\nline", "odd\\xff", "é\U0001f600"]
 
 
 # --- 11 acceptance ---
@@ -367,3 +367,29 @@ def test_11_no_path_is_absolute(root: Path) -> None:
 def test_11_catalog_and_definitions_hold_tree() -> None:
     assert ToolCatalog["tree"] is ToolCatalog.tree
     assert "tree" in TOOL_DEFINITIONS
+
+
+def test_what_is_left_out_by_default_is_named(root: Path) -> None:
+    found = data(root, "tree", path=".")
+    assert found["left_out"] == ["build", "dist", "node_modules", "src/node_modules", "target"]
+    assert "left_out" not in data(root, "tree", path="lib")
+    hidden = data(root, "tree", path=".", include_hidden=True, entry_kind="all", max_entries=1000)
+    assert {".git", ".vscode", ".DS_Store"} < set(hidden["left_out"])
+    chosen = data(root, "tree", path=".", exclude=["**/node_modules", "dist"])
+    assert chosen["left_out"] == ["build", "target"]
+
+
+def test_a_root_that_can_not_be_read_is_an_error_with_a_code(root: Path) -> None:
+    (root / "lib").chmod(0)
+    with powerless():
+        assert code(root, "tree", path="lib") == "UNAUTHORIZED"
+
+
+def test_a_bracket_that_nothing_opens_is_refused_as_a_brace_is(root: Path) -> None:
+    for pattern in ("a]", "a}", "[a", "{a"):
+        assert code(root, "tree", path=".", exclude=[pattern]) == "INVALID_ARGUMENT"
+
+
+def test_out_of_range_tells_the_whole_range(root: Path) -> None:
+    message = call(root, "tree", path=".", max_depth=13).text
+    assert "`max_depth`: must be from 0 to 12, not 13" in message

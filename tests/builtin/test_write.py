@@ -7,8 +7,8 @@ import os
 import pytest
 
 from builtin.conftest import Bench
-from holdfast.builtin.session import open_session
-from holdfast.host.scope import Scope
+from gripfast.builtin.session import open_session
+from gripfast.host.files.scope import Scope
 
 pytestmark = pytest.mark.anyio
 
@@ -30,10 +30,10 @@ async def test_it_overwrites_what_was_read_and_counts_lines(bench: Bench) -> Non
 
 async def test_what_was_not_read_or_has_changed_is_left_alone(bench: Bench) -> None:
     target = bench.put("a.txt", "theirs\n")
-    assert "Read it first" in await bench.fails("NOT_READ", "Write", file_path="a.txt", content="mine")
+    assert "read it first" in await bench.fails("NOT_READ", "Write", file_path="a.txt", content="mine")
     await bench.ok("Read", file_path="a.txt")
     target.write_text("changed\n")
-    assert "Read it again" in await bench.fails("CONFLICT", "Write", file_path="a.txt", content="mine")
+    assert "read it again" in await bench.fails("CONFLICT", "Write", file_path="a.txt", content="mine")
     assert bench.bytes_of("a.txt") == b"changed\n"
     await bench.ok("Read", file_path="a.txt", limit=1)
     await bench.ok("Write", file_path="a.txt", content="mine\n")
@@ -58,7 +58,7 @@ async def test_the_guard_can_be_turned_off(bench: Bench) -> None:
 async def test_a_link_is_written_through_and_named(bench: Bench) -> None:
     os.symlink("real.txt", bench.root / "link.txt")
     answer = await bench.ok("Write", file_path="link.txt", content="x\n")
-    assert answer == "created `link.txt` (really `real.txt`): 2 bytes, 1 lines"
+    assert answer == "created `link.txt` (in fact `real.txt`): 2 bytes, 1 lines"
     assert (bench.root / "link.txt").is_symlink()
 
 

@@ -1,4 +1,4 @@
-"""Real bash, asked what it would run: many lines in one process, no command of them executed.
+"""Asks real bash what it would run: many lines in one process, without executing any command.
 
 Every builtin but `builtin` is a function that records its words, every other name ends in the handler for commands
 that are not found, and PATH is empty. Each line is read twice, with commands that succeed (so that all `&&` go on)
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.call.shell.recogniser import Argv, Proved, recognise
+from gripfast.call.shell.recogniser import Argv, Proved, recognise
 
 BASH = shutil.which("bash")
 
@@ -47,7 +47,7 @@ Ran = dict[int, list[Argv]]
 
 
 def ran_by_bash(lines: list[str], locale: str = "C.UTF-8") -> list[tuple[list[Argv], list[Argv]]]:
-    """For each line, the commands bash runs when all succeed and when all fail."""
+    """For each line, the commands that bash runs if all succeed and if all fail."""
     assert BASH is not None
     with tempfile.TemporaryDirectory() as folder:
         given, seen = Path(folder, "given"), Path(folder, "seen")
@@ -78,7 +78,7 @@ def _records(data: bytes) -> Ran:
 
 
 def differences(count: int, seed: int, locale: str = "C.UTF-8") -> list[tuple[str, Proved, object]]:
-    """Of `count` generated lines that the recogniser accepts, those where bash would run something else."""
+    """Generates `count` lines that the recogniser accepts; returns those for which bash runs something else."""
     accepted: list[tuple[str, Proved]] = []
     for line in generated(random.Random(seed)):
         proof = recognise(line)
@@ -95,17 +95,17 @@ def differences(count: int, seed: int, locale: str = "C.UTF-8") -> list[tuple[st
 
 
 def observable(proof: Proved) -> bool:
-    """bash looks a name with `/` up nowhere, so nobody can be told of it; `builtin` is what the oracle stands on."""
+    """Skips names with `/`, which bash does not look up, and `builtin`, which the oracle itself uses."""
     return all("/" not in argv[0] and argv[0] != "builtin" for argv in proof.commands)
 
 
 def _agree(line: str, proof: Proved, when_all_succeed: list[Argv], when_all_fail: list[Argv]) -> bool:
-    """Nothing ran that was not proved, and everything that was proved ran in one of the two."""
+    """Whether only recognised commands ran, and each of them ran in one of the two cases."""
     proved = list(proof.commands)
     if set(when_all_succeed) | set(when_all_fail) != set(proved):
         return False
     if "|" in line:
-        return True  # the parts of a pipe run side by side
+        return True  # the parts of a pipe run concurrently
     return _in_order(when_all_succeed, proved) and _in_order(when_all_fail, proved)
 
 
@@ -126,7 +126,7 @@ ODD = [*"$`\\*?[]{}()<>&#!~=;|'\"\n\t ^%-+:@,./_a1é", "$(", "${", "<<", ">&", "
 
 
 def generated(dice: random.Random) -> Iterator[str]:
-    """Lines near what the recogniser accepts: words and separators, some with an odd character put in."""
+    """Lines close to what the recogniser accepts: words and separators, some with an odd character inserted."""
     while True:
         pieces = [_piece(dice) for _ in range(dice.randint(1, 12))]
         if dice.random() < 0.4:

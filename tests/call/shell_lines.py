@@ -1,4 +1,4 @@
-"""The shell lines of tests/call/lines: one a line, `json` before what can't be written plainly."""
+"""Reads the shell lines in tests/call/lines: one per line, as `json` if it can't be written plainly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _read(path: Path) -> Iterator[str]:
 
 
 def _decoded(value: Any) -> str:
-    """A text, or a list of texts each followed by how often it is repeated."""
+    """A text, or a list of texts, each followed by a repeat count."""
     if isinstance(value, str):
         return value
     pieces = cast("list[Any]", value)

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from holdfast.call.hooks import Answer, Ask, Deny, Question
-from holdfast.call.rules import PermissionRule, Permissions, rules_hook
-from holdfast.call.run import Session
-from holdfast.messages import ToolCall, ToolMessage
-from holdfast.tool.definition import Tool, tool
+from gripfast.call.hooks import Answer, Ask, Deny, Question
+from gripfast.call.rules import PermissionRule, Permissions, rules_hook
+from gripfast.call.run import Session
+from gripfast.framework.definition import Tool, tool
+from gripfast.messages import ToolCall, ToolMessage
 
 pytestmark = pytest.mark.anyio
 
@@ -84,8 +84,8 @@ async def test_with_nobody_to_ask_the_answer_is_no_and_says_how_to_allow_it() ->
     async with session() as opened:
         answer = await run(opened, "mytool")
         assert answer.is_error
-        assert "nobody to ask: allow it with a rule in holdfast.toml" in answer.text
-        assert "nobody to ask: give it as plain commands" in (await run(opened, "ls > out")).text
+        assert "nobody to ask: allow it with a rule in gripfast.toml" in answer.text
+        assert "nobody to ask: give it as plain commands" in (await run(opened, "ls ${!x}")).text
         assert RAN == []
 
 
@@ -135,7 +135,7 @@ async def test_a_question_shows_the_command_whole_and_escaped() -> None:
     async with session(person) as opened:
         await opened.call("Shell", {"command": line, "note": "n" * 5000})
     told = person.asked[0].shown()
-    assert "a" * 6000 + "'\\t> out \\u202e\\u001b[2K; rm-not x" in told
+    assert "a" * 6000 + "'\\t> out \\u202e\\x1b[2K; rm-not x" in told
     assert "(1000 more characters)" in told
     assert all(char.isprintable() or char == "\n" for char in told)
     assert len(told.splitlines()) == 4

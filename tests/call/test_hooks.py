@@ -9,11 +9,11 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from holdfast.call.hooks import Ask, Deny, Question
-from holdfast.call.run import Session
-from holdfast.errors import Conflict
-from holdfast.messages import ToolCall, ToolMessage
-from holdfast.tool.definition import Tool, tool
+from gripfast.call.hooks import Ask, Deny, Question
+from gripfast.call.run import Session
+from gripfast.errors import Conflict
+from gripfast.framework.definition import Tool, tool
+from gripfast.messages import ToolCall, ToolMessage
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +124,7 @@ async def test_a_question_with_nobody_to_ask_is_a_no() -> None:
 @pytest.mark.parametrize("odd", [True, False, "allow", 0, "", object()], ids=lambda one: type(one).__name__)
 async def test_a_hook_that_answers_anything_else_lets_nothing_through(odd: Any) -> None:
     message = await before(say(odd)).call("act")
-    assert message.text.startswith("Permission denied: a hook answered")
+    assert message.text.startswith("Permission denied: a hook must return None, Deny or Ask")
     assert RAN == []
 
 
@@ -193,10 +193,8 @@ async def test_a_hook_after_a_call_that_breaks_holds_the_answer_back_and_says_th
     for hook in (breaks, gives_nonsense):
         message = await after(hook).call("act")
         assert message.is_error
-        assert message.text.startswith(
-            "Error executing tool: INTERNAL: `act` has ended, but a hook after it failed with "
-        )
-        assert message.text.endswith(", so its answer is held back; the log has the traceback")
+        assert message.text.startswith("Error executing tool: INTERNAL: `act` ran, but a hook after it failed with ")
+        assert message.text.endswith(", so its result is withheld; the log has the traceback")
         assert "acted" not in message.text
         assert "secret" not in message.text
     assert RAN == [1, 1]

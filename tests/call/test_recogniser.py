@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from call.bash_oracle import BASH, differences, generated, observable, ran_by_bash
 from call.shell_lines import FAMILIES, attacks, lines_of
-from holdfast.call.shell.recogniser import LONGEST_LINE, NotProvable, Proved, recognise
+from gripfast.call.shell.recogniser import LONGEST_LINE, NotProvable, Proved, recognise
 
-STRINGS = int(os.environ.get("HOLDFAST_BASH_STRINGS", "2000"))
+STRINGS = int(os.environ.get("GRIPFAST_BASH_STRINGS", "2000"))
 needs_bash = pytest.mark.skipif(BASH is None, reason="needs bash")
 
 

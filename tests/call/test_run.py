@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from holdfast.call.run import Session, run_call
-from holdfast.errors import NotFound, PolicyDenied, ToolError
-from holdfast.messages import ImagePart, TextPart, ToolCall
-from holdfast.tool.definition import tool
-from holdfast.tool.depends import Depends
+from gripfast.call.run import Session, run_call
+from gripfast.errors import NotFound, PolicyDenied, ToolError
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import DependencyKey, Depends
+from gripfast.messages import ImagePart, TextPart, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +119,7 @@ async def test_an_unknown_tool_is_told_with_the_near_names() -> None:
     far = await here.call("x" * 10_000)
     assert far.content == (
         "Error executing tool: TOOL_NOT_FOUND: no tool named `" + "x" * 80 + "`; "
-        "there are echo, Read, picture, table, finish, breaks"
+        "use one of echo, Read, picture, table, finish, breaks"
     )
     assert (await Session([]).call("a")).text.endswith("this session has no tools")
 
@@ -169,6 +169,59 @@ async def test_an_error_message_with_half_a_surrogate_can_be_sent() -> None:
     message = await Session([odd]).call("odd")
     assert message.content == "Error executing tool: NOT_FOUND: no file \ufffd"
     json.dumps(message.to_dict(), ensure_ascii=False).encode()
+
+
+class Unforeseen(BaseException):
+    pass
+
+
+FAULTS = [
+    ValueError("x"),
+    SystemExit(3),
+    Unforeseen("x"),
+    asyncio.CancelledError(),
+    RecursionError("x"),
+    MemoryError(),
+    StopIteration(),
+    BaseExceptionGroup("several", [ValueError("x"), Unforeseen("y")]),
+    NotFound("meant"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize("where", ["tool", "thread", "dependency", "before", "after", "output"])
+async def test_a_call_never_raises_whatever_breaks_on_its_way(where: str, fault: BaseException) -> None:
+    def fails(*_: object) -> Any:
+        raise fault
+
+    def needed() -> str:
+        return fails() if where == "dependency" else "needed"
+
+    @tool
+    async def sound(value: Annotated[str, Depends(DependencyKey("needed", needed))]) -> Any:
+        """Works unless it is told not to."""
+        return fails() if where == "tool" else _Unprintable(fault) if where == "output" else value
+
+    @tool
+    def in_a_thread() -> str:
+        """Breaks beside the loop."""
+        return fails()
+
+    hooks: dict[str, Any] = {where: [fails]} if where in ("before", "after") else {}
+    made = Session([sound, in_a_thread], **hooks)
+    answer = await run_call(made, ToolCall("1", "in_a_thread" if where == "thread" else "sound", "{}"))
+    assert answer.is_error
+    assert answer.error is not None
+
+
+class _Unprintable:
+    """A value that can't be put into an answer."""
+
+    def __init__(self, fault: BaseException) -> None:
+        self.fault = fault
+
+    def model_dump(self, **_: object) -> Any:
+        raise self.fault
 
 
 async def test_a_hundred_calls_at_once_each_get_their_own_answer() -> None:
@@ -249,4 +302,4 @@ async def test_a_long_output_is_fitted_and_a_short_one_is_not() -> None:
 
 async def test_the_name_of_an_unknown_tool_is_told_on_one_line_without_controls() -> None:
     message = await session().call("Nope\n[exit code 0]\x1b[31m\u202e")
-    assert "`Nope\\n[exit code 0]\\u001b[31m\\u202e`" in message.text and "\n" not in message.text
+    assert "`Nope\\n[exit code 0]\\x1b[31m\\u202e`" in message.text and "\n" not in message.text

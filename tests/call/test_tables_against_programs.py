@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.call.rulesets import GIT_LOOKING, LOOKING, rule_set
-from holdfast.call.shell.options import Program, check_program
-from holdfast.call.shell.programs import BEFORE_SUBCOMMAND, PROGRAMS
+from gripfast.builtin.rulesets import GIT_LOOKING, LOOKING, rule_set
+from gripfast.call.shell.options import Program, check_program
+from gripfast.call.shell.programs import BEFORE_SUBCOMMAND, PROGRAMS
 
-TRIES = int(os.environ.get("HOLDFAST_TABLE_TRIES", "300"))
-SEED = int(os.environ.get("HOLDFAST_TABLE_SEED", "8"))
+TRIES = int(os.environ.get("GRIPFAST_TABLE_TRIES", "300"))
+SEED = int(os.environ.get("GRIPFAST_TABLE_SEED", "8"))
 # Not run: what waits, and what only the shell has.
 SKIPPED = {
     "sleep",

@@ -1,4 +1,4 @@
-"""`holdfast check`: the decision, the rule that made it, every command seen; and rules that test themselves."""
+"""`gripfast check`: the decision, the rule that made it, every command seen; and rules that test themselves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.edges.cli import main
+from gripfast.edges.cli import main
+from gripfast.edges.rules_reference import with_table
 
 SHELL = '''
 from typing import Annotated
 from pydantic import Field
-from holdfast import tool
+from gripfast import tool
 
 @tool(name="Shell", effect="run", subject="command")
 def shell(command: Annotated[str, Field(description="A line.")]) -> str:
@@ -75,9 +76,9 @@ def test_json_names_the_rule_and_every_command(folder: Path) -> None:
 
 
 def test_json_of_a_line_that_can_not_be_proved_shows_what_was_seen(folder: Path) -> None:
-    found = decided("ls $(id) > out")
+    found = decided("ls $(id) ${!x}")
     assert (found["decision"], found["rule"]) == ("ask", None)
-    assert "can't be proved" in found["reason"]
+    assert "can't tell what this line runs" in found["reason"]
     assert ["id"] in found["commands"]
     found = decided("ls $(rm x)")
     assert (found["decision"], found["rule"]["pattern"]) == ("deny", "rm *")
@@ -87,8 +88,10 @@ def test_people_get_the_decision_the_reason_and_the_commands(folder: Path) -> No
     result = check("Shell", '{"command": "ls \'a b\'; mytool"}', "--config", "rules.toml")
     assert result.stdout.splitlines() == [
         "ask: `mytool`: no rule is about it, and the default is ask",
-        "  command: ls 'a b'",
-        "  command: mytool",
+        "  allow: ls 'a b'",
+        "    `ls a b`: decided by allow Shell `ls *` (rules.toml, rule 1)",
+        "  ask: mytool",
+        "    `mytool`: no rule is about it, and the default is ask",
     ]
 
 
@@ -115,11 +118,12 @@ def test_arguments_may_come_from_standard_input(folder: Path) -> None:
 
 
 def test_without_rules_everything_is_allowed_and_that_is_said(folder: Path) -> None:
-    assert check("Shell", '{"command": "rm x"}').stdout == "allow: there are no rules, so every tool runs\n"
+    found = check("Shell", '{"command": "rm x"}', "--set", "none").stdout
+    assert found == "allow: there are no rules, so every tool may run\n"
 
 
 def test_a_workspace_that_tries_to_widen_is_named(folder: Path) -> None:
-    (folder / "work" / ".holdfast.toml").write_text('[permissions]\ndefault_action = "allow"')
+    (folder / "work" / ".gripfast.toml").write_text('[permissions]\ndefault_action = "allow"')
     result = check("Shell", '{"command": "mytool"}', "--config", "rules.toml")
     assert result.stdout.startswith("ask: ")
     assert "ignored: " in result.stderr
@@ -133,8 +137,8 @@ def test_the_examples_of_rules_are_tests(folder: Path) -> None:
     (folder / "rules.toml").write_text(wrong)
     result = check("--rules", "--config", "rules.toml")
     assert result.exit_code == 1
-    assert "`ls --unknown` should be allow, is ask" in result.stderr
-    assert "`ls src` should not be allow by this rule, but is" in result.stderr
+    assert "`ls --unknown`: expected allow, got ask" in result.stderr
+    assert "`ls src`: is a counterexample, but this rule matches it (allow)" in result.stderr
     found = json.loads(check("--rules", "--config", "rules.toml", "--json").stdout)
     assert (found["tried"], len(found["faults"])) == (7, 2)
 
@@ -150,7 +154,7 @@ def test_an_example_for_a_tool_that_is_not_there_is_a_fault(folder: Path) -> Non
     (folder / "rules.toml").write_text(RULES.replace('tool = "Shell"', 'tool = "Shel"'))
     result = check("--rules", "--config", "rules.toml")
     assert result.exit_code == 1
-    assert "no tool Shel" in result.stderr
+    assert "no tool named Shel" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -162,7 +166,7 @@ def test_an_example_for_a_tool_that_is_not_there_is_a_fault(folder: Path) -> Non
         (["Shell", '{"command": "ls"}', "--config", "missing.toml"], "missing.toml: No such file"),
         ([], "give a tool"),
         (["Shell", "{}", "--rules"], "give a tool"),
-        (["--rules"], "no rules to try"),
+        (["--rules"], "no rules to test"),
     ],
 )
 def test_bad_usage_exits_2_and_says_what(folder: Path, words: list[str], told: str) -> None:
@@ -176,3 +180,17 @@ def test_a_broken_config_is_bad_usage_and_never_an_answer(folder: Path) -> None:
     result = check("Shell", '{"command": "ls"}', "--config", "rules.toml", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "`permisions`: unknown key" in result.stderr
+
+
+def test_the_guides_table_of_the_sets_is_what_they_do() -> None:
+    page = Path(__file__).parents[2] / "docs" / "guides" / "choosing-rules.md"
+    text = page.read_text(encoding="utf-8")
+    assert with_table(text) == text, "run scripts/docs"
+
+
+def test_a_log_is_judged_line_by_line_with_the_share_of_each_answer(folder: Path) -> None:
+    for name, text in (("log.json", '["ls", "ls -la\\nmytool", "rm x"]'), ("log.txt", "ls\nmytool\n\nrm x\n")):
+        (folder / name).write_text(text, encoding="utf-8")
+        result = check("--log", str(folder / name), "--set", "workspace")
+        shares = ["allow: 1 of 3 (33.3 %)", "ask: 2 of 3 (66.7 %)", "deny: 0 of 3 (0.0 %)"]
+        assert result.stdout.splitlines()[-3:] == shares

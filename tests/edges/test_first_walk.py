@@ -12,12 +12,12 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
+GRIPFAST = [sys.executable, "-m", "gripfast"]
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*HOLDFAST, *arguments], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [*GRIPFAST, *arguments], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -53,7 +53,7 @@ def test_bad_usage_exits_2(project: Path) -> None:
 
 @pytest.mark.anyio
 async def test_an_mcp_client_lists_and_calls_a_tool_over_stdio(project: Path) -> None:
-    server = StdioServerParameters(command=HOLDFAST[0], args=[*HOLDFAST[1:], "serve", "--root", str(project)])
+    server = StdioServerParameters(command=GRIPFAST[0], args=[*GRIPFAST[1:], "serve", "--root", str(project)])
     async with Client(stdio_client(server)) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         answer = await client.call_tool("Read", {"file_path": "a.txt", "offset": 1})
@@ -63,7 +63,7 @@ async def test_an_mcp_client_lists_and_calls_a_tool_over_stdio(project: Path) ->
 
 
 MINE = """
-from holdfast import tool
+from gripfast import tool
 
 @tool
 def shout(text: str) -> str:

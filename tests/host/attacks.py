@@ -1,4 +1,4 @@
-"""Attacks that tests run briefly and a torture script may run for hours: swap races, kill -9, many editors."""
+"""Attacks that tests run briefly and scripts/torture runs for longer: swap races, kill -9, many editors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import ToolError
-from holdfast.host.beneath import Strategy
-from holdfast.host.fs import ScopedFs
-from holdfast.host.guard import ReadLog
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.errors import ToolError
+from gripfast.host.files.beneath import Strategy
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 
 SECRET = "outside: must never be seen\n"
 
-# Exchanges a directory and a link that leads out, as fast as it can, until its parent is gone.
+# Swaps a directory and a link that leads outside, as fast as possible, until its parent process is gone.
 _SWAPPER = """
 import ctypes, os, sys
 root, parent = sys.argv[1].encode(), int(sys.argv[2])
@@ -42,7 +42,7 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def swapped_directory(top: Path) -> Generator[Path]:
-    """A workspace in which `d` is now a directory, now a link to a directory outside. Gives its root."""
+    """A workspace in which `d` alternates between a directory and a link to a directory outside. Returns its root."""
     root, out = top / "ws", top / "out"
     (root / "d").mkdir(parents=True)
     out.mkdir()
@@ -71,7 +71,7 @@ class RaceCount:
 
 
 def race(top: Path, attempt: Callable[[ScopedFs, int], str], times: int, strategy: Strategy) -> RaceCount:
-    """Do `attempt` again and again while the directory is swapped. It says what it saw: "inside" or else."""
+    """Repeats `attempt` while the directory is swapped. It returns "inside" or what else it saw."""
     count = RaceCount()
     with swapped_directory(top) as root:
         fs = ScopedFs(Scope.workspace(root), strategy=strategy)
@@ -93,7 +93,7 @@ def race(top: Path, attempt: Callable[[ScopedFs, int], str], times: int, strateg
 
 
 def _too_quiet(count: RaceCount, number: int, times: int) -> bool:
-    """On a busy machine the swapper may hardly run: go on until both states of the directory were met."""
+    """Continues until both states of the directory were seen: on a busy machine the swapper may hardly run."""
     return not (count.inside and count.refused) and number < 20 * times
 
 
@@ -131,7 +131,7 @@ RACES: dict[str, Callable[[ScopedFs, int], str]] = {
 
 
 def check_then_open(top: Path, times: int) -> int:
-    """How often the way everybody writes it (realpath, compare, open) is led out by the same race."""
+    """How often the usual code (realpath, compare, open) is led outside by the same race."""
     out = 0
     with swapped_directory(top) as root:
         for _ in range(times):
@@ -146,9 +146,9 @@ def check_then_open(top: Path, times: int) -> int:
 
 _WRITER = """
 import sys
-from holdfast.host.fs import ScopedFs
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 fs, size = ScopedFs(Scope.workspace(sys.argv[1])), int(sys.argv[2])
 print("ready", flush=True)
 while True:
@@ -165,7 +165,7 @@ class KillCount:
 
 
 def kill_writers(top: Path, times: int, *, size: int, seed: int) -> KillCount:
-    """Kill a process that rewrites a file, at random moments; look at what is there each time."""
+    """Kills a process that rewrites a file, at random moments, and checks the file each time."""
     count, moments = KillCount(), random.Random(seed)
     (top / "f.txt").write_text("a" * size, encoding="utf-8")
     for _ in range(times):
@@ -199,7 +199,7 @@ def _edit_many(root: str, times: int, guarded: bool) -> None:
 
 
 def _edit_guarded(fs: ScopedFs, path: WorkPath) -> None:
-    """As a session does it: read, then write what was read plus one; on a conflict read again."""
+    """Counts up as a session does: read, then write the number plus one; on a conflict read again."""
     while True:
         reads = ReadLog()
         with fs.open_read(path) as file:
@@ -215,7 +215,7 @@ def _edit_guarded(fs: ScopedFs, path: WorkPath) -> None:
 
 
 def count_together(root: Path, processes: int, times: int, *, guarded: bool) -> int:
-    """Many processes add one to the number in a file, each many times. The number at the end."""
+    """Lets many processes add one to the number in a file, many times each; returns the final number."""
     (root / "counter.txt").write_text("0\n", encoding="utf-8")
     context = multiprocessing.get_context("spawn")
     editors = [context.Process(target=_edit_many, args=(str(root), times, guarded)) for _ in range(processes)]

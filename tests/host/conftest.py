@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.beneath import Strategy, strategy_works
-from holdfast.host.fs import ScopedFs
-from holdfast.host.scope import Scope
+from gripfast.host.files.beneath import Strategy, strategy_works
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
 
 STRATEGIES: list[Strategy] = [name for name in ("openat2", "walk") if strategy_works(name)]
 
@@ -20,7 +20,7 @@ def strategy(request: pytest.FixtureRequest) -> Strategy:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace `ws` with one file, beside a directory `out` that is none of its business."""
+    """A workspace `ws` with one file, next to a directory `out` that is outside the scope."""
     root = tmp_path / "ws"
     (root / "src").mkdir(parents=True)
     (root / "src" / "a.txt").write_text("inside\n", encoding="utf-8")

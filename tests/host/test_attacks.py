@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.beneath import Strategy
+from gripfast.host.files.beneath import Strategy
 from host.attacks import RACES, check_then_open, count_together, kill_writers, race
 
 

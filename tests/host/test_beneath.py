@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import NotDirectory, NotFile, NotFound, SandboxViolation, ToolError
-from holdfast.host.beneath import Strategy, chosen_strategy, strategy_works
-from holdfast.host.fs import ScopedFs
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.errors import NotDirectory, NotFile, NotFound, SandboxViolation, ToolError
+from gripfast.host.files.beneath import Strategy, chosen_strategy, strategy_works
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 
 
 def read(fs: ScopedFs, path: object) -> str:

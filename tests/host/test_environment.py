@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.environment import command_environment
+from gripfast.host.shell.environment import command_environment
 
 
 def _environment(source: dict[str, str], roots: tuple[str, ...] = (), allow: tuple[str, ...] = ()) -> dict[str, str]:

@@ -8,7 +8,7 @@ import tracemalloc
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.host.hits import ChosenLines, FileHits, FirstHits, HitReader, Line, window
+from gripfast.host.search.hits import ChosenLines, FileHits, FirstHits, HitLine, HitReader, window
 
 NAMES = st.text(st.sampled_from("ab/\n:-. 1"), min_size=1, max_size=8).map(lambda name: f"x{name}")
 LINES = st.dictionaries(
@@ -143,7 +143,7 @@ def test_a_window_shows_its_matches_with_their_context_and_no_other_match(
 ) -> None:
     numbers = [sum(gaps[: n + 1]) + n + 1 for n in range(len(gaps))]
     shown = {n for number in numbers for n in range(number - around, number + around + 1) if n > 0}
-    lines = tuple(Line(n, n in numbers, "t") for n in sorted(shown | set(numbers)))
+    lines = tuple(HitLine(n, n in numbers, "t") for n in sorted(shown | set(numbers)))
     found = window([FileHits("f", len(numbers), lines)], offset, limit, before=around, after=around)
     got = [line.number for hits in found for line in hits.lines if line.is_match]
     assert got == numbers[offset : offset + limit]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from holdfast.host.line_search import LineSearch, Query
+from gripfast.host.search.line_search import LineSearch, Query
 
 
 def test_a_stopped_search_ends_though_its_bytes_do_not() -> None:

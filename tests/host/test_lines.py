@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.host import guard, opened
-from holdfast.host import lines as engine
-from holdfast.host.guard import ReadLog, digest_of
-from holdfast.host.lines import data_chunks, tail_start, window
-from holdfast.host.opened import OpenFile
+from gripfast.host.files import guard, opened
+from gripfast.host.files import lines as engine
+from gripfast.host.files.guard import ReadLog, digest_of
+from gripfast.host.files.lines import data_chunks, tail_start, window
+from gripfast.host.files.opened import OpenFile
 
 NO_BUDGET = 1 << 40
 

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from holdfast.errors import InvalidArgument
-from holdfast.host.paths import WorkPath, after, escaped, is_below
+from gripfast.errors import InvalidArgument
+from gripfast.host.files.paths import WorkPath
+from gripfast.text.below import after, is_below
+from gripfast.text.escape import escaped
 
 
 class Arguments(BaseModel):

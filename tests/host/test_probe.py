@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -10,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import Conflict, NotFile, SandboxViolation
-from holdfast.host import beneath, guard
-from holdfast.host import fs as fs_module
-from holdfast.host.beneath import Strategy, chosen_strategy, strategy_works
-from holdfast.host.fs import ScopedFs
-from holdfast.host.guard import ReadLog
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.errors import Conflict, NotFile, SandboxViolation
+from gripfast.host.files import beneath, guard, opening, writing
+from gripfast.host.files import fs as fs_module
+from gripfast.host.files.beneath import Strategy, chosen_strategy, strategy_works
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
+from gripfast.host.kernel import openat2
 
 
 class Meddling:
@@ -51,8 +53,8 @@ def test_openat2_that_does_not_refuse_is_not_trusted(monkeypatch: pytest.MonkeyP
     """The probe looks at openat2 itself: with its flags gone it must fall back to the walk."""
     if not strategy_works("openat2"):
         pytest.skip("no openat2 here")
-    careless = beneath._OpenHow(beneath.DIRECTORY_FLAGS, 0, 0)  # pyright: ignore[reportPrivateUsage] - the guard itself
-    monkeypatch.setattr(beneath, "_HOW_AT", beneath.ctypes.byref(careless))
+    careless = openat2._OpenHow(openat2.DIRECTORY_FLAGS, 0, 0)  # pyright: ignore[reportPrivateUsage] - the guard itself
+    monkeypatch.setattr(openat2, "_HOW_AT", ctypes.byref(careless))
     chosen_strategy.cache_clear()
     try:
         assert not strategy_works("openat2")
@@ -74,7 +76,7 @@ def test_a_file_swapped_for_a_link_after_the_look_is_not_followed(
         (root / "src" / "a.txt").unlink()
         os.symlink("../../out/secret.txt", root / "src" / "a.txt")
 
-    monkeypatch.setattr(fs_module, "os", Meddling("open", swap, is_last_open))
+    monkeypatch.setattr(opening, "os", Meddling("open", swap, is_last_open))
     with pytest.raises(SandboxViolation):
         fs.read(WorkPath("src/a.txt"))
 
@@ -86,7 +88,7 @@ def test_a_file_swapped_for_a_fifo_after_the_look_neither_hangs_nor_opens(
         (root / "src" / "a.txt").unlink()
         os.mkfifo(root / "src" / "a.txt")
 
-    monkeypatch.setattr(fs_module, "os", Meddling("open", swap, is_last_open))
+    monkeypatch.setattr(opening, "os", Meddling("open", swap, is_last_open))
     caught: list[BaseException] = []
 
     def read() -> None:
@@ -106,7 +108,7 @@ def test_a_fifo_is_not_even_opened(fs: ScopedFs, root: Path, monkeypatch: pytest
     os.mkfifo(root / "fifo")
     opened: list[str] = []
     note = Meddling("open", lambda: opened.append("opened"), lambda *args, **_: args[0] == "fifo")
-    monkeypatch.setattr(fs_module, "os", note)
+    monkeypatch.setattr(opening, "os", note)
     with pytest.raises(NotFile):
         fs.read(WorkPath("fifo"))
     assert opened == []
@@ -124,9 +126,14 @@ def test_a_directory_moved_out_while_it_is_opened_is_refused(
         fs.read(WorkPath("src/a.txt"))
 
 
-def test_a_workspace_that_is_moved_as_a_whole_goes_on_working(root: Path, tmp_path: Path, strategy: Strategy) -> None:
+def test_a_workspace_that_was_moved_away_is_refused_until_it_is_back(
+    root: Path, tmp_path: Path, strategy: Strategy
+) -> None:
     fs = ScopedFs(Scope.workspace(root), strategy=strategy)
     os.rename(root, tmp_path / "elsewhere")
+    with pytest.raises(SandboxViolation, match="it was moved"):
+        fs.read(WorkPath("src/a.txt"))
+    os.rename(tmp_path / "elsewhere", root)
     assert fs.read(WorkPath("src/a.txt")) == "inside\n"
 
 
@@ -156,14 +163,14 @@ def test_a_change_within_one_tick_of_the_clock_is_found_by_content(
 def test_a_file_that_appears_at_the_last_moment_is_not_replaced_by_a_new_one(
     fs: ScopedFs, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = fs_module._unchanged  # pyright: ignore[reportPrivateUsage] - the moment that is meant
+    real = writing._unchanged  # pyright: ignore[reportPrivateUsage] - the moment that is meant
 
     def meddled(*args: Any) -> bool:
         answer = real(*args)
         (root / "new.txt").write_text("theirs")
         return answer
 
-    monkeypatch.setattr(fs_module, "_unchanged", meddled)
+    monkeypatch.setattr(writing, "_unchanged", meddled)
     seen: list[bytes | None] = []
 
     def make(before: bytes | None) -> bytes:

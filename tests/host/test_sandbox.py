@@ -10,11 +10,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.errors import InvalidArgument
-from holdfast.host import sandbox as sandboxes
-from holdfast.host.process import Shells
-from holdfast.host.sandbox import Sandbox, choose, landlock_version
-from holdfast.host.scope import Scope
+from gripfast.errors import InvalidArgument
+from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.program import programs
+from gripfast.host.shell import sandbox as sandboxes
+from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell.shells import Shells
 
 
 def level(name: str) -> Sandbox:
@@ -76,7 +78,7 @@ ESCAPES = {
     "a user namespace": "unshare -Urm bash -c 'mount -o remount,rw,bind {out}; echo x > {out}/new'",
     "through another process's root": "for p in /proc/[0-9]*; do echo x > $p/root{out}/new; done 2>/dev/null",
     "through descriptor links": "exec 5<{out}; echo x > /proc/self/fd/5/new",
-    "home": "echo x > ~/.holdfast-escape && mv ~/.holdfast-escape {out}/new",
+    "home": "echo x > ~/.gripfast-escape && mv ~/.gripfast-escape {out}/new",
 }  # fmt: skip
 
 
@@ -145,7 +147,6 @@ PROTECTED_WRITES = [
     "echo x > .git/hooks/post-checkout",
     "echo x >> .git/config",
     "mv .git .old && mkdir .git",
-    "rm -rf .git",
     "echo x > .mcp.json",
     "rm .mcp.json; echo x > .mcp.json",
     "echo x > deep/er/.git/config",
@@ -158,6 +159,14 @@ def test_protected_names_are_read_only_under_bubblewrap(command: str, place: Pat
     before = protected_workspace(place / "in")
     bash(Scope.workspace(place / "in"), level("bwrap"), command)
     assert picture(place / "in") == before
+
+
+def test_what_git_takes_as_instructions_outlives_the_removal_of_everything_else(place: Path) -> None:
+    before = {path: content for path, _, content in protected_workspace(place / "in")}
+    bash(Scope.workspace(place / "in"), level("bwrap"), "rm -rf .git")
+    kept = {path: content for path, _, content in picture(place / "in")}
+    assert {path for path in kept if path.startswith(".git/")} >= {".git/config"}
+    assert all(before[path] == content for path, content in kept.items())
 
 
 def test_without_a_sandbox_protected_names_are_written(place: Path) -> None:
@@ -248,7 +257,7 @@ def test_bubblewrap_hides_run_and_the_machines_temporary_files(place: Path) -> N
     inside = set(texts[0].splitlines())
     assert set(os.listdir("/run")) & inside <= {os.path.realpath("/etc/resolv.conf").split("/")[2]}
     assert str(place / "in").split("/")[2] in texts[0] or place.parts[1] != "tmp"
-    assert "holdfast-probe" not in texts[0]
+    assert "gripfast-probe" not in texts[0]
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -289,13 +298,13 @@ def test_off_is_none_and_require_refuses_to_go_without(monkeypatch: pytest.Monke
 
 
 def test_a_program_is_never_taken_from_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "bin" / "holdfast-fake"
+    fake = tmp_path / "bin" / "gripfast-fake"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"bin:{fake.parent}:{os.environ['PATH']}")
-    assert sandboxes.find_program("holdfast-fake", [str(tmp_path)]) == ""
-    assert sandboxes.find_program("holdfast-fake") == str(fake)
+    assert sandboxes.find_program("gripfast-fake", [str(tmp_path)]) == ""
+    assert sandboxes.find_program("gripfast-fake") == str(fake)
 
 
 def test_bubblewrap_is_never_taken_from_the_path_which_may_lead_into_the_workspace(
@@ -305,7 +314,7 @@ def test_bubblewrap_is_never_taken_from_the_path_which_may_lead_into_the_workspa
     fake.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(sandboxes, "_SYSTEM_PLACES", ("/nonexistent",))
+    monkeypatch.setattr(programs, "_SYSTEM_PLACES", ("/nonexistent",))
     sandboxes._best.__wrapped__()  # pyright: ignore[reportPrivateUsage] - the probe itself, not what it found before
     assert not (tmp_path / "ran").exists()
 
@@ -314,13 +323,13 @@ def test_bubblewrap_is_never_taken_from_the_path_which_may_lead_into_the_workspa
 def test_the_token_and_the_outputs_of_other_sessions_can_not_be_read_by_commands(
     made: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = place / "state" / "holdfast" / "http-token"
+    secret = place / "state" / "gripfast" / "http-token"
     monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(place / "in" / "cache"))
 
     def make() -> None:
-        for file in (secret, place / "in" / "cache" / "holdfast" / "index.db"):
-            file.parent.mkdir(parents=True)
+        for file in (secret, place / "in" / "cache" / "gripfast" / "index.db"):
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("secret")
 
     if made == "before":
@@ -335,7 +344,7 @@ def test_the_token_and_the_outputs_of_other_sessions_can_not_be_read_by_commands
                 async def feed(data: bytes, kept: bytearray = kept) -> None:
                     kept.extend(data)
 
-                await shells.run(f"cat {secret} cache/holdfast/index.db; echo done", feed)
+                await shells.run(f"cat {secret} cache/gripfast/index.db; echo done", feed)
                 texts.append(kept.decode())
                 if not secret.exists():
                     make()

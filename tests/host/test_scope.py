@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidArgument, NotDirectory, NotFound
-from holdfast.host.fs import ScopedFs
-from holdfast.host.paths import WorkPath
-from holdfast.host.patterns import Patterns, folded
-from holdfast.host.scope import Scope
+from gripfast.errors import InvalidArgument, NotDirectory, NotFound
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.patterns import Patterns
+from gripfast.host.files.scope import Scope
+from gripfast.text.fold import folded
 
 
 def test_start_refuses_a_root_that_is_empty_missing_or_a_file(tmp_path: Path) -> None:

@@ -13,26 +13,30 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.errors import Cancelled, Internal
-from holdfast.host import search
-from holdfast.host.confine import can_confine, start_confined
-from holdfast.host.fs import ScopedFs
-from holdfast.host.globs import compile_glob
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
-from holdfast.host.search import GrepOptions, Place, Stop, find_rg, glob, grep, stoppable
+from gripfast.errors import Cancelled, Internal
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.confine import can_confine, start_confined
+from gripfast.host.search import ripgrep, running
+from gripfast.host.search.glob import glob
+from gripfast.host.search.grep import grep
+from gripfast.host.search.records import GrepOptions, SearchPlace
+from gripfast.host.search.ripgrep import find_rg
+from gripfast.host.search.stop import Stop, stoppable
+from gripfast.text.globs import compile_glob
 from searching import make, powerless
 
 confined_only = pytest.mark.skipif(not can_confine(), reason="this kernel offers no Landlock")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Generator[Callable[..., Place]]:
+def place(tmp_path: Path) -> Generator[Callable[..., SearchPlace]]:
     held: list[int] = []
 
-    def at(root: Path, below: str = "") -> Place:
+    def at(root: Path, below: str = "") -> SearchPlace:
         held.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
-        return Place(held[-1], str(root), below)
+        return SearchPlace(held[-1], str(root), below)
 
     yield at
     for fd in held:
@@ -51,7 +55,7 @@ def fake_rg(directory: Path, version: str) -> Path:
 
 
 def found(beside: Path, *path: Path | str, roots: tuple[str, ...] = ()) -> str:
-    return search._find_rg(str(beside), os.pathsep.join(map(str, path)), roots)  # pyright: ignore[reportPrivateUsage]
+    return ripgrep._find_rg(str(beside), os.pathsep.join(map(str, path)), roots)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_rg_beside_the_interpreter_comes_before_path(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ def test_a_confined_program_reads_beneath_its_places_and_nowhere_else(tmp_path: 
 @confined_only
 @pytest.mark.parametrize("below", ["d", "d/e"])
 def test_a_directory_swapped_for_a_link_after_it_was_resolved_leads_rg_nowhere(
-    tmp_path: Path, place: Callable[..., Place], below: str
+    tmp_path: Path, place: Callable[..., SearchPlace], below: str
 ) -> None:
     make(tmp_path, {"ws/keep": "x", "out/secret.txt": "secret", "out/e/secret.txt": "secret"})
     (tmp_path / "ws" / "d").symlink_to(tmp_path / "out")
@@ -128,9 +132,9 @@ def test_a_directory_swapped_for_a_link_after_it_was_resolved_leads_rg_nowhere(
 
 
 def test_without_landlock_a_last_look_drops_what_is_reached_through_a_link(
-    tmp_path: Path, place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: Callable[..., SearchPlace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.host.confine.can_confine", lambda: False)
+    monkeypatch.setattr("gripfast.host.kernel.confine.can_confine", lambda: False)
     make(tmp_path, {"ws/keep": "secret", "out/secret.txt": "secret"})
     (tmp_path / "ws" / "d").symlink_to(tmp_path / "out")
     assert grep(place(tmp_path / "ws", "d"), "secret", GrepOptions()).files == ()
@@ -176,7 +180,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_denied_places_are_neither_found_nor_searched(tmp_path: Path) -> None:
     names = ["a.txt", "k.pem", "deep/K.PEM", "secrets/x.txt", "deep/secrets/y.txt", "[odd]/z.txt", "deep/ok.txt"]
     make(tmp_path, dict.fromkeys(names, "x\n"))
-    deny = ["*.pem", "secrets/", "[[]odd]", str(tmp_path / "deep" / "secrets")]
+    deny = ["*.pem", "secrets/", "[[]odd\\]", str(tmp_path / "deep" / "secrets")]
     fs = ScopedFs(Scope.workspace(tmp_path, deny=deny))
     assert [hits.path for hits in fs.grep("x").files] == ["a.txt", "deep/ok.txt"]
     assert sorted(fs.glob("**/*").paths) == ["a.txt", "deep/ok.txt"]
@@ -229,13 +233,13 @@ def test_environment_and_config_of_the_user_do_not_change_a_search(
 # --- how it ends ---
 
 
-def slow_place(tmp_path: Path, place: Callable[..., Place]) -> Place:
+def slow_place(tmp_path: Path, place: Callable[..., SearchPlace]) -> SearchPlace:
     make(tmp_path, {f"f{n}.txt": "needle\n" + "x" * 2_000_000 for n in range(20)})
     return place(tmp_path)
 
 
 def test_at_the_deadline_the_result_is_what_was_found_and_says_it_is_partial(
-    tmp_path: Path, place: Callable[..., Place]
+    tmp_path: Path, place: Callable[..., SearchPlace]
 ) -> None:
     result = grep(slow_place(tmp_path, place), "needle|(x+y)*z", GrepOptions(), seconds=0.0)
     assert result.partial
@@ -243,7 +247,7 @@ def test_at_the_deadline_the_result_is_what_was_found_and_says_it_is_partial(
     assert glob(place(tmp_path), compile_glob("**/*"), seconds=0.0).partial
 
 
-def test_a_stopped_search_kills_its_process_and_says_so(tmp_path: Path, place: Callable[..., Place]) -> None:
+def test_a_stopped_search_kills_its_process_and_says_so(tmp_path: Path, place: Callable[..., SearchPlace]) -> None:
     stop = Stop()
     stop.stop()
     with pytest.raises(Cancelled):
@@ -328,6 +332,6 @@ def test_rg_is_not_taken_from_any_root_also_when_another_one_is_searched(
         asked.append(roots)
         return find_rg()
 
-    monkeypatch.setattr(search, "find_rg", found)
+    monkeypatch.setattr(running, "find_rg", found)
     ScopedFs(Scope.workspace(tmp_path / "one", tmp_path / "two")).grep("x")
     assert asked and all({str(tmp_path / "one"), str(tmp_path / "two")} <= set(roots) for roots in asked)

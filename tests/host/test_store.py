@@ -16,10 +16,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.call.cache import OutputCache
-from holdfast.host.places import cache_directory
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import TextPart, TextResult
+from gripfast.call.cache import OutputCache
+from gripfast.host.program.places import cache_directory
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import TextPart, TextResult
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 BIG = "".join(f"line {number}\n" for number in range(100_000))
@@ -53,10 +53,10 @@ def files(directory: Path) -> list[Path]:
 
 def test_it_lives_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / "holdfast"
+    assert cache_directory() == tmp_path / "gripfast"
     for odd in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", odd)
-        assert cache_directory() == Path.home() / ".cache" / "holdfast"
+        assert cache_directory() == Path.home() / ".cache" / "gripfast"
 
 
 def test_making_a_store_touches_nothing(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_equal_outputs_are_one_file(tmp_path: Path) -> None:
 WRITER = """
 import sys, asyncio
 from pathlib import Path
-from holdfast.call.cache import OutputCache
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import TextResult
+from gripfast.call.cache import OutputCache
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import TextResult
 store = EmbeddedStore(Path(sys.argv[1]), patience=30)
 async def main():
     cache = OutputCache(store, session="one")
@@ -143,8 +143,8 @@ def test_several_processes_share_one_store(tmp_path: Path) -> None:
 FOREVER = """
 import sys, hashlib, secrets
 from pathlib import Path
-from holdfast.call.cache.lines import LineCount
-from holdfast.host.store import EmbeddedStore
+from gripfast.call.cache.lines import LineCount
+from gripfast.host.stores.store import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
 while True:
     for size in (1_000, 100_000, 700_000):
@@ -237,8 +237,8 @@ def test_a_window_of_a_large_output_reads_little_of_it(tmp_path: Path) -> None:
 ONE_LONG_LINE = """
 import resource, sys, asyncio
 from pathlib import Path
-from holdfast.call.cache import OutputCache
-from holdfast.host.store import EmbeddedStore
+from gripfast.call.cache import OutputCache
+from gripfast.host.stores.store import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
 async def main():
     cache = OutputCache(store)

@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
-from holdfast.host.match import exact_spans, spliced, splices
-from holdfast.host.text import Form, checked_encoding, is_binary, rewritten, shown_form, text_of
+from gripfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
+from gripfast.host.files.encodings import TextForm, checked_encoding, is_binary, rewritten, shown_form, text_of
+from gripfast.host.files.match import exact_spans, spliced, splices
 
 
 @pytest.mark.parametrize(
     ("data", "form", "body"),
     [
-        (b"", Form(), ""),
-        ("é\n".encode(), Form(), "é\n"),
-        (b"\xef\xbb\xbfa", Form("utf-8", b"\xef\xbb\xbf"), "a"),
-        (b"\xff\xfea\x00\n\x00", Form("utf-16-le", b"\xff\xfe"), "a\n"),
-        (b"\xfe\xff\x00a", Form("utf-16-be", b"\xfe\xff"), "a"),
+        (b"", TextForm(), ""),
+        ("é\n".encode(), TextForm(), "é\n"),
+        (b"\xef\xbb\xbfa", TextForm("utf-8", b"\xef\xbb\xbf"), "a"),
+        (b"\xff\xfea\x00\n\x00", TextForm("utf-16-le", b"\xff\xfe"), "a\n"),
+        (b"\xfe\xff\x00a", TextForm("utf-16-be", b"\xfe\xff"), "a"),
     ],
 )
-def test_the_form_of_a_file_is_detected_and_leads_back(data: bytes, form: Form, body: str) -> None:
+def test_the_form_of_a_file_is_detected_and_leads_back(data: bytes, form: TextForm, body: str) -> None:
     text = text_of(data, None, "f")
     assert text.form == form
     assert text.body.decode() == body
@@ -39,7 +39,7 @@ def test_a_named_encoding_round_trips(codec: str) -> None:
 
 def test_without_a_name_it_is_shown_but_never_edited() -> None:
     data = "café".encode("latin-1")
-    assert shown_form(data, None) == Form("utf-8", exact=False)
+    assert shown_form(data, None) == TextForm("utf-8", exact=False)
     with pytest.raises(EncodingProblem, match="offset 3") as caught:
         text_of(data, None, "f")
     assert "`encoding`" in caught.value.message
@@ -61,13 +61,27 @@ def test_utf16_that_is_broken_is_not_edited() -> None:
 
 def test_what_an_encoding_has_no_character_for_is_an_error_not_a_question_mark() -> None:
     with pytest.raises(EncodingProblem, match="U\\+65E5"):
-        Form("latin-1").bytes_of("日".encode(), "f")
+        TextForm("latin-1").bytes_of("日".encode(), "f")
 
 
 @pytest.mark.parametrize("name", ["nonsense", "base64", "rot13"])
 def test_an_encoding_that_is_none_is_refused_at_the_start(name: str) -> None:
     with pytest.raises(InvalidArgument, match=name):
         checked_encoding(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "utf-7 utf-16 utf-32 utf-8-sig cp037 hz iso2022_jp unicode_escape raw_unicode_escape idna punycode".split(),
+)
+def test_an_encoding_that_changes_ascii_text_is_refused(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=name):
+        checked_encoding(name)
+
+
+@pytest.mark.parametrize("name", "utf-8 ascii latin-1 cp1252 shift_jis cp932 euc_jp gb18030 big5".split())
+def test_an_encoding_that_keeps_ascii_text_is_taken(name: str) -> None:
+    assert checked_encoding(name) is not None
 
 
 @pytest.mark.parametrize(

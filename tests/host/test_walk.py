@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.host import walk as engine
-from holdfast.host.walk import Kind, Node, Tree, walk
+from gripfast.host.files import walk as engine
+from gripfast.host.files.walk import Kind, Node, Tree, walk
 from searching import make, powerless
 
 

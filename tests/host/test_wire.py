@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.host.wire import LineTooLong, Wire
+from gripfast.host.program.wire import LineTooLong, Wire
 
 MESSAGES = [bytes([65 + number]) * (50_000 + 7_001 * number) + b"\n" for number in range(12)]
 

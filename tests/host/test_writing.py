@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import (
+from gripfast.errors import (
     Conflict,
     EncodingProblem,
     Internal,
@@ -29,14 +29,13 @@ from holdfast.errors import (
     TimedOut,
     ToolError,
 )
-from holdfast.host import atomic, beneath, opened
-from holdfast.host import fs as fs_module
-from holdfast.host.atomic import Fresh, locked, sweep_strays
-from holdfast.host.beneath import Strategy
-from holdfast.host.fs import ScopedFs
-from holdfast.host.guard import Identity, ReadLog
-from holdfast.host.paths import WorkPath
-from holdfast.host.scope import Scope
+from gripfast.host.files import atomic, beneath, opened, opening, writing
+from gripfast.host.files.atomic import Fresh, locked, sweep_strays
+from gripfast.host.files.beneath import Strategy
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import Identity, ReadLog
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
@@ -147,7 +146,7 @@ def test_deny_closes_for_writing_too(root: Path, strategy: Strategy) -> None:
 PROTECTED = """
 .git .git/config .git/hooks/pre-commit sub/.git/config .GIT/config .g\u200cit/config .gitmodules .mcp.json .claude/x
 .codex/x .cursor/x .gemini/x .vscode/tasks.json .idea/x .husky/x .envrc .npmrc .pre-commit-config.yaml
-.github/workflows/ci.yml .github/workflows .bashrc .zshrc .profile sub/.bash_profile holdfast.toml .holdfast.toml
+.github/workflows/ci.yml .github/workflows .bashrc .zshrc .profile sub/.bash_profile gripfast.toml .gripfast.toml
 """.split()
 
 
@@ -237,7 +236,7 @@ def test_a_new_name_in_the_way_of_parents_is_refused_without_a_trace(fs: ScopedF
 
 
 def test_an_existing_file_must_have_been_read(fs: ScopedFs, root: Path) -> None:
-    with pytest.raises(NotRead, match="Read it first"):
+    with pytest.raises(NotRead, match="read it first"):
         fs.write(WorkPath("src/a.txt"), "x", reads=ReadLog())
     assert (root / "src" / "a.txt").read_text() == "inside\n"
     fs.write(WorkPath("new.txt"), "x", reads=ReadLog())
@@ -259,7 +258,7 @@ def test_a_file_changed_by_somebody_else_is_a_conflict(fs: ScopedFs, root: Path)
     target = root / "src" / "a.txt"
     reads = seen(fs, "src/a.txt")
     target.write_text("theirs\n")
-    with pytest.raises(Conflict, match="Read it again"):
+    with pytest.raises(Conflict, match="read it again"):
         fs.write(WorkPath("src/a.txt"), "mine\n", reads=reads)
     reads = seen(fs, "src/a.txt")
     target.unlink()
@@ -506,7 +505,7 @@ class FailingOs:
 @contextlib.contextmanager
 def failing(fail_at: int, code: int) -> Generator[FailingOs]:
     fake = FailingOs(fail_at, code)
-    modules = (atomic, beneath, fs_module, opened)
+    modules = (atomic, beneath, opened, opening, writing)
     for module in modules:
         module.os = fake  # type: ignore[attr-defined] - the one seam where a real disk can't be made to fail
     try:
@@ -540,7 +539,7 @@ def test_whatever_call_fails_it_is_the_old_state_or_the_new_and_nothing_is_left(
         now = tree(root)
         done = now.get(path) == b"new content\n"
         assert len(os.listdir("/proc/self/fd")) <= open_before, f"a descriptor leaks when call {fail_at} fails"
-        assert not [name for name in now if ".holdfast-" in name]
+        assert not [name for name in now if ".gripfast-" in name]
         if fake.calls < fail_at:
             assert done and error is None
             break
@@ -614,8 +613,8 @@ def test_a_directory_that_vanishes_in_mid_call_is_said(fs: ScopedFs, root: Path)
 
 
 def test_what_killed_writers_left_is_swept_and_nothing_else(fs: ScopedFs, root: Path) -> None:
-    stray, young, busy = (root / f".holdfast-{number}.tmp" for number in "123")
-    for path in (stray, young, busy, root / ".holdfast-notes"):
+    stray, young, busy = (root / f".gripfast-{number}.tmp" for number in "123")
+    for path in (stray, young, busy, root / ".gripfast-notes"):
         path.write_text("x")
     for path in (stray, busy):
         os.utime(path, (1, 1))
@@ -627,7 +626,7 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(fs: ScopedFs, root: 
     finally:
         os.close(holder)
         os.close(fd)
-    assert sorted(os.listdir(root)) == [".holdfast-2.tmp", ".holdfast-3.tmp", ".holdfast-notes", "src"]
+    assert sorted(os.listdir(root)) == [".gripfast-2.tmp", ".gripfast-3.tmp", ".gripfast-notes", "src"]
     stray.write_text("again")
     os.utime(stray, (1, 1))
     fs.write(WorkPath("any"), "x")
@@ -644,7 +643,7 @@ def test_without_nameless_files_a_named_one_is_used_and_does_the_same(
     fd = os.open(root, os.O_RDONLY)
     with Fresh(fd) as fresh:
         (name,) = set(os.listdir(root)) - {"d", "src"}
-        assert name.startswith(".holdfast-") and name.endswith(".tmp")
+        assert name.startswith(".gripfast-") and name.endswith(".tmp")
         fresh.fill(b"x", None)
         with pytest.raises(FileExistsError):
             fresh.publish_new("src")

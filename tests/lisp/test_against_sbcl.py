@@ -10,7 +10,7 @@ import sys
 import pytest
 from benchmarks import lisp_corpus
 
-from holdfast.lisp.scanner import scan
+from gripfast.lisp.scanner import scan
 
 needs_sbcl = pytest.mark.skipif(not shutil.which("sbcl"), reason="sbcl is not installed")
 needs_corpus = pytest.mark.skipif(bool(lisp_corpus.missing()), reason=lisp_corpus.missing())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.lisp.dialects import CLOJURE, COMMON_LISP, EMACS_LISP, SCHEME, Dialect, dialect_of
-from holdfast.lisp.forms import Form, understand
-from holdfast.lisp.scanner import scan
+from gripfast.lisp.dialects import CLOJURE, COMMON_LISP, EMACS_LISP, SCHEME, Dialect, dialect_of
+from gripfast.lisp.forms import Form, understand
+from gripfast.lisp.scanner import scan
 
 
 def form(text: str, dialect: Dialect = COMMON_LISP) -> Form:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lisp.dialects import COMMON_LISP, DIALECTS, Dialect
-from holdfast.lisp.scanner import Unit, scan
+from gripfast.lisp.dialects import COMMON_LISP, DIALECTS, Dialect
+from gripfast.lisp.scanner import Unit, scan
 
 GENEROUS_SECONDS = 20  # of processor time: what is linear takes one, what is quadratic minutes or hours
 
@@ -103,7 +103,7 @@ def test_an_unclosed_form_ends_before_the_next_line_that_begins_with_a_paren() -
 
 def test_a_form_closed_too_early_is_folded_back_and_the_rest_is_read() -> None:
     text = "(a)\n(defun b (x))\n  (c x)\n  d)\n(e)\n"
-    assert faults(text) == [("(defun b (x))\n  (c x)\n  d)", "a closing bracket too many")]
+    assert faults(text) == [("(defun b (x))\n  (c x)\n  d)", "an extra closing bracket")]
     assert whole(text) == ["(a)", "(e)"]
 
 
@@ -119,17 +119,17 @@ def test_a_form_closed_too_early_is_folded_back_and_the_rest_is_read() -> None:
         ("|a", "a |symbol| is not closed"),
         ("(a \\", "nothing follows the backslash"),
         ("a\\", "nothing follows the backslash"),
-        ("'", "a quote or condition has nothing after it"),
-        ("#+x", "a quote or condition has nothing after it"),
-        ("(a # b)", "a # stands alone"),
-        ("# a", "a # stands alone"),
-        (")", "a closing bracket too many"),
+        ("'", "nothing follows a quote or condition"),
+        ("#+x", "nothing follows a quote or condition"),
+        ("(a # b)", "a lone #"),
+        ("# a", "a lone #"),
+        (")", "an extra closing bracket"),
     ],
 )
 def test_every_kind_of_breakage_is_named_and_what_follows_is_read(broken: str, message: str) -> None:
     text = f"(first)\n{broken}"
     assert [found for _, found in faults(text)] == [message]
-    assert whole(text)[:1] == ([] if message.endswith("many") else ["(first)"])
+    assert whole(text)[:1] == ([] if message.startswith("an extra") else ["(first)"])
 
 
 def test_column_0_is_not_believed_while_nothing_is_broken() -> None:

@@ -7,8 +7,8 @@ from textwrap import dedent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lisp.forms import Form
-from holdfast.lisp.view import MAX_CHARACTERS, Problem, Wanted, collapse
+from gripfast.lisp.forms import Form
+from gripfast.lisp.view import MAX_CHARACTERS, Problem, Wanted, collapse
 
 SOURCE = dedent(
     """\
@@ -165,12 +165,12 @@ def test_a_broken_file_has_a_partial_view_and_the_place_of_each_fault() -> None:
     view = collapse(source)
     assert view.content.split("\n") == [
         "     1\t(defun a (x) ...)",
-        "     3\t(defun b (x) ...) ; broken: a closing bracket too many",
+        "     3\t(defun b (x) ...) ; broken: an extra closing bracket",
         "     5\t(defun c (x) ...) ; broken: 1 closing bracket missing",
         "     8\t(defun d (x) ...)",
     ]
     assert view.problems == (
-        Problem(4, 9, "a closing bracket too many"),
+        Problem(4, 9, "an extra closing bracket"),
         Problem(5, 1, "1 closing bracket missing"),
     )
 

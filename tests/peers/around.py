@@ -1,4 +1,4 @@
-"""Where the peers are."""
+"""Where the installed peers are."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PEERS = ROOT / ".cache" / "peers"
-HOLDFAST = [sys.executable, "-m", "holdfast"]
+GRIPFAST = [sys.executable, "-m", "gripfast"]
 
 
 def package(name: str) -> Path:
-    """The directory of an installed npm package; skips where it is not."""
+    """The directory of an installed npm package; skips the test if it is not installed."""
     found = PEERS / "node_modules" / name
     if not found.exists():
         pytest.skip(f"npm package {name} is not installed")

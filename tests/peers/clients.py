@@ -1,4 +1,4 @@
-"""MCP clients that others wrote, each listing the tools and calling Read. Run by the peers' own interpreter.
+"""Third-party MCP clients; each lists the tools and calls Read. Run by the peers' own interpreter.
 
 usage: clients.py fastmcp|pydantic-ai|langchain|openai-agents stdio COMMAND... | http URL TOKEN
 """
@@ -67,7 +67,7 @@ async def langchain(kind: str, words: list[str]) -> Any:
     else:
         headers = {"Authorization": f"Bearer {words[1]}"}
         server = {"transport": "streamable_http", "url": words[0], "headers": headers}
-    tools = await MultiServerMCPClient({"holdfast": server}).get_tools()
+    tools = await MultiServerMCPClient({"gripfast": server}).get_tools()
     read = next(tool for tool in tools if tool.name == CALL[0])
     answer = await read.ainvoke(CALL[1])
     return [tool.name for tool in tools], answer if isinstance(answer, str) else answer[0]["text"]

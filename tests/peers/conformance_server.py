@@ -1,4 +1,4 @@
-"""The tools the conformance suite asks for, defined as any tool is, and served by our own edge over HTTP.
+"""The tools that the conformance suite needs, defined like any tool and served by our own HTTP edge.
 
 usage: conformance_server.py PORT
 """
@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import anyio
 from pydantic import BaseModel
 
-from holdfast import Depends, DocumentPart, ImagePart, TextPart, ToolContext, ToolError, define_tool, tool
-from holdfast.builtin.keys import PERSON
-from holdfast.builtin.person import Person
-from holdfast.edges.mcp.desk import Desk, FixedResource
-from holdfast.edges.mcp.http import Gate, serve_http
-from holdfast.edges.opening import Opening
-from holdfast.host.net import listen, parse_address
+from gripfast import Depends, DocumentPart, ImagePart, TextPart, ToolContext, ToolError, define_tool, tool
+from gripfast.builtin.keys import PERSON
+from gripfast.builtin.person import Person
+from gripfast.edges.mcp.http import Access, serve_http
+from gripfast.edges.mcp.sessions import FixedResource, Sessions
+from gripfast.edges.settings import SessionSettings
+from gripfast.host.program.net import listen, parse_address
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -164,10 +164,10 @@ STATIC = FixedResource("test://static-text", "static-text", "This is the content
 
 def main() -> None:
     listening, address = listen(parse_address(f"127.0.0.1:{sys.argv[1]}"))
-    desk = Desk(Opening((".",), TOOLS), resources=[STATIC])
+    sessions = Sessions(SessionSettings((".",), TOOLS), resources=[STATIC])
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
-    anyio.run(serve_http, desk, Gate(address, ()), listening)
+    anyio.run(serve_http, sessions, Access(address, ()), listening)
 
 
 if __name__ == "__main__":

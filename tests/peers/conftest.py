@@ -1,4 +1,4 @@
-"""What others wrote, where `scripts/peers` has put it; without it these tests are skipped."""
+"""The third-party programs that `scripts/peers` installs; without them these tests are skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from peers.around import HOLDFAST, PEERS
+from peers.around import GRIPFAST, PEERS
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
 def http_server(project: Path, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A server over HTTP: its URL and token."""
     process = subprocess.Popen(
-        [*HOLDFAST, "serve", "--http", "127.0.0.1:0"],
+        [*GRIPFAST, "serve", "--http", "127.0.0.1:0"],
         cwd=project, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None

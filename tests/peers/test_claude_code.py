@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from peers.around import HOLDFAST, package
+from peers.around import GRIPFAST, package
 from scripted_model import scripted_model
 
 
@@ -19,16 +19,16 @@ def shown(result: dict[str, Any]) -> str:
 
 def test_claude_code_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
     claude = package("@anthropic-ai/claude-code") / "bin" / "claude.exe"
-    server = {"type": "stdio", "command": HOLDFAST[0], "args": [*HOLDFAST[1:], "serve", "--root", str(project)]}
-    servers = {"mcpServers": {"holdfast": server}}
+    server = {"type": "stdio", "command": GRIPFAST[0], "args": [*GRIPFAST[1:], "serve", "--root", str(project)]}
+    servers = {"mcpServers": {"gripfast": server}}
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps(servers), encoding="utf-8")
     calls = (
-        ("mcp__holdfast__Read", {"file_path": "a.txt"}),
-        ("mcp__holdfast__Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
-        ("mcp__holdfast__Grep", {"pattern": "T.O", "output_mode": "content"}),
-        ("mcp__holdfast__Bash", {"command": "wc -l < a.txt"}),
-        ("mcp__holdfast__read_file", {"path": "a.txt"}),
+        ("mcp__gripfast__Read", {"file_path": "a.txt"}),
+        ("mcp__gripfast__Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
+        ("mcp__gripfast__Grep", {"pattern": "T.O", "output_mode": "content"}),
+        ("mcp__gripfast__Bash", {"command": "wc -l < a.txt"}),
+        ("mcp__gripfast__read_file", {"path": "a.txt"}),
     )
     with scripted_model(*calls) as model:
         done = subprocess.run(

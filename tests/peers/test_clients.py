@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from peers.around import HOLDFAST, PEERS, node, package
+from peers.around import GRIPFAST, PEERS, node, package
 
 CLIENTS = ["fastmcp", "pydantic-ai", "langchain", "openai-agents"]
 
@@ -29,7 +29,7 @@ def met(client: str, project: Path, *words: str) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_over_stdio(client: str, project: Path) -> None:
-    met(client, project, "stdio", *HOLDFAST, "serve", "--root", str(project))
+    met(client, project, "stdio", *GRIPFAST, "serve", "--root", str(project))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -50,7 +50,7 @@ def inspected(project: Path, *words: str) -> dict[str, object]:
 
 
 def test_the_inspector_lists_and_calls_over_stdio(project: Path) -> None:
-    serve = [*HOLDFAST, "serve", "--root", str(project)]
+    serve = [*GRIPFAST, "serve", "--root", str(project)]
     assert "Read" in json.dumps(inspected(project, *serve, "--method", "tools/list"))
     call = ["--method", "tools/call", "--tool-name", "Read", "--tool-arg", "file_path=a.txt", "--tool-arg", "limit=2"]
     assert "1\\tone" in json.dumps(inspected(project, *serve, *call))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from peers.around import HOLDFAST, node, package
+from peers.around import GRIPFAST, node, package
 from scripted_model import Script, scripted_model
 
 PROVIDER = """\
@@ -25,13 +25,13 @@ base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 """
-WAITED_FOR = ("-c", "mcp_servers.holdfast.startup_timeout_sec=120")
-APPROVED = ("-c", 'mcp_servers.holdfast.default_tools_approval_mode="approve"')
-READ = ("mcp__holdfast.Read", {"file_path": "a.txt"})
-EDIT = ("mcp__holdfast.Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"})
-GREP = ("mcp__holdfast.Grep", {"pattern": "T.O", "output_mode": "content"})
-BASH = ("mcp__holdfast.Bash", {"command": "wc -l < a.txt"})
-READ_FILE = ("mcp__holdfast.read_file", {"path": "a.txt"})
+WAITED_FOR = ("-c", "mcp_servers.gripfast.startup_timeout_sec=120")
+APPROVED = ("-c", 'mcp_servers.gripfast.default_tools_approval_mode="approve"')
+READ = ("mcp__gripfast.Read", {"file_path": "a.txt"})
+EDIT = ("mcp__gripfast.Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"})
+GREP = ("mcp__gripfast.Grep", {"pattern": "T.O", "output_mode": "content"})
+BASH = ("mcp__gripfast.Bash", {"command": "wc -l < a.txt"})
+READ_FILE = ("mcp__gripfast.read_file", {"path": "a.txt"})
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def run_codex(model: Script, home: Path, project: Path, entry: list[str], *settings: str) -> None:
-    """Has `holdfast init` put `entry` into Codex's configuration, then Codex play the script to its end."""
+    """Has `gripfast init` put `entry` into Codex's configuration, then Codex play the script to its end."""
     codex = package("@openai/codex") / "bin" / "codex.js"
     config = home / "config.toml"
     config.write_text(PROVIDER.format(url=model.url), encoding="utf-8")
-    init = [*HOLDFAST, "init", "codex", *entry, "--file", str(config), "--write"]
+    init = [*GRIPFAST, "init", "codex", *entry, "--file", str(config), "--write"]
     subprocess.run(init, cwd=project, capture_output=True, timeout=60, check=True)
     done = subprocess.run(
         [node(), str(codex), "exec", "--skip-git-repo-check", *WAITED_FOR, *settings, "go"],
@@ -71,7 +71,7 @@ def shown(result: dict[str, Any]) -> str:
 def test_codex_reads_edits_searches_and_runs(project: Path, home: Path) -> None:
     calls = (READ, EDIT, GREP, BASH, READ_FILE)
     with scripted_model(*calls) as model:
-        run_codex(model, home, project, ["--root", str(project)], *APPROVED)
+        run_codex(model, home, project, ["--root", str(project), "--profile", "full"], *APPROVED)
     assert {name for name, _ in calls} <= set(model.tools)
     read, edit, grep, bash, read_file = map(shown, model.results)
     assert read == "     1\tone\n     2\ttwo\n     3\tthree"
@@ -84,7 +84,7 @@ def test_codex_reads_edits_searches_and_runs(project: Path, home: Path) -> None:
 
 def test_codex_unasked_runs_only_what_the_server_says_only_reads(project: Path, home: Path) -> None:
     with scripted_model(READ, EDIT, GREP, BASH, READ_FILE) as model:
-        run_codex(model, home, project, ["--root", str(project)])
+        run_codex(model, home, project, ["--root", str(project), "--profile", "full"])
     read, edit, grep, bash, read_file = map(shown, model.results)
     assert read.startswith("     1\tone")
     assert "requires approval" in edit
@@ -95,7 +95,7 @@ def test_codex_unasked_runs_only_what_the_server_says_only_reads(project: Path, 
 
 
 def test_codex_shows_its_model_why_a_call_was_refused(project: Path, home: Path) -> None:
-    with scripted_model(("mcp__holdfast.Read", {"file_path": "/etc/passwd"})) as model:
+    with scripted_model(("mcp__gripfast.Read", {"file_path": "/etc/passwd"})) as model:
         run_codex(model, home, project, ["--root", str(project)])
     assert "SANDBOX_VIOLATION: `/etc/passwd` is outside the workspace" in shown(model.results[0])
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from peers.around import HOLDFAST, package
+from peers.around import GRIPFAST, package
 from scripted_model import scripted_model
 
 
@@ -20,15 +20,15 @@ def shown(result: dict[str, Any]) -> str:
 def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
     opencode = package("opencode-ai").parent / ".bin" / "opencode"
     calls = (
-        ("holdfast_Read", {"file_path": "a.txt"}),
-        ("holdfast_Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
-        ("holdfast_Grep", {"pattern": "T.O", "output_mode": "content"}),
-        ("holdfast_Bash", {"command": "wc -l < a.txt"}),
+        ("gripfast_Read", {"file_path": "a.txt"}),
+        ("gripfast_Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
+        ("gripfast_Grep", {"pattern": "T.O", "output_mode": "content"}),
+        ("gripfast_Bash", {"command": "wc -l < a.txt"}),
     )
     with scripted_model(*calls) as model:
-        server = {"type": "local", "command": [*HOLDFAST, "serve", "--root", str(project)], "timeout": 120000}
+        server = {"type": "local", "command": [*GRIPFAST, "serve", "--root", str(project)], "timeout": 120000}
         provider = {"options": {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}}
-        config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"holdfast": server}}
+        config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"gripfast": server}}
         (project / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
         done = subprocess.run(
             [str(opencode), "run", "--model", "anthropic/claude-sonnet-4-5", "go"],

@@ -14,7 +14,8 @@ from benchmarks import peers
 from benchmarks.groups import cache, servers, shell
 from benchmarks.harness import Run
 
-from holdfast.host import sandbox
+from gripfast.host.program import programs
+from gripfast.host.shell import sandbox
 
 ROOT = Path(__file__).parent.parent.parent
 NODE_ROWS = ("server-filesystem (Node)", "Desktop Commander")
@@ -39,7 +40,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sandbox, "_SYSTEM_PLACES", ())
+    monkeypatch.setattr(programs, "_SYSTEM_PLACES", ())
     best = sandbox._best  # pyright: ignore[reportPrivateUsage] - it is remembered
     best.cache_clear()
     yield
@@ -107,7 +108,7 @@ def test_on_a_bare_machine_the_script_ends_well_and_its_page_says_what_was_not_r
 ) -> None:
     page = tmp_path / "RESULTS.md"
     command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", "lisp", "--page", str(page)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HOLDFAST_BENCH_CACHE": str(tmp_path / "cache")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "GRIPFAST_BENCH_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=120
     )

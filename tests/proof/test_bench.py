@@ -85,7 +85,7 @@ for line in sys.stdin:
 def test_a_server_that_fails_costs_its_own_rows_and_the_others_are_all_measured(run: Run, tmp_path: Path) -> None:
     (tmp_path / "small.txt").write_text("a line\n")
     bare = [sys.executable, str(ROOT / "benchmarks" / "bare_server.py"), str(tmp_path)]
-    commands = {"holdfast": bare, "refuses": [sys.executable, "-c", REFUSES], "dies": ["false"], "works": bare}
+    commands = {"gripfast": bare, "refuses": [sys.executable, "-c", REFUSES], "dies": ["false"], "works": bare}
     field = [Server(name, command, "Read", {"file_path": "small.txt"}) for name, command in commands.items()]
     field.append(Server("absent", [], "Read", {}, missing="no npm on this machine"))
     with Running(tmp_path) as running:

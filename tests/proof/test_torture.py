@@ -12,14 +12,31 @@ from pathlib import Path
 import anyio
 import pytest
 from torture import garbage, guards
-from torture.guards import GUARDS, Guard
+from torture.cuts import (
+    Cut,
+    Guard,
+    LostPlace,
+    always,
+    call,
+    condition,
+    drop,
+    handler,
+    loop,
+    never,
+    part,
+    skip,
+    statement,
+    text,
+    value,
+)
+from torture.guards import GUARDS
 from torture.run import attempt, page
 from torture.trial import Outcome, Torment
 
 from attacks.shell import fresh_mark, gone, survivors
 
 ROOT = Path(__file__).parent.parent.parent
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "gripfast"
 needs_subreaper = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
 
@@ -28,10 +45,11 @@ def said_nowhere(_: str) -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_a_guard_stands_once_where_the_list_says_and_leaves_a_program_when_it_goes(guard: Guard) -> None:
-    assert guard.fits(SOURCE) == 1, f"{guard.file} has changed: mend this guard in torture/"
-    without = (SOURCE / guard.file).read_text(encoding="utf-8").replace(guard.guard, guard.without)
-    ast.parse(without)
+def test_a_guard_is_in_one_place_and_leaves_a_program_when_it_is_taken_away(guard: Guard) -> None:
+    whole = (SOURCE / guard.file).read_text(encoding="utf-8")
+    without = guard.taken_from(SOURCE)
+    compile(without, guard.file, "exec")
+    assert ast.dump(ast.parse(without)) != ast.dump(ast.parse(whole))
     files = [word for word in guard.tests.split() if word.endswith(".py")]
     assert files
     assert [file for file in files if not (ROOT / file).is_file()] == []
@@ -45,9 +63,99 @@ def test_a_guard_that_is_missed_makes_tests_red_and_one_that_is_not_leaves_them_
     torment = Torment(tmp_path, seed=1, say=said_nowhere)
     copies = guards._Copies(torment, at_once=1)  # pyright: ignore[reportPrivateUsage] - the machinery itself
     needed = next(guard for guard in GUARDS if guard.name == "NUL in a path")
-    needless = Guard("a comment", needed.file, needed.guard, f"{needed.guard}  # the same", needed.tests)
+    needless = Guard("the same", needed.place, condition("\0", by="$it and True"), needed.tests)
     for guard, expected in ((needed, "red"), (needless, "green")):
         assert guards._taken_away(copies, torment, guard) == (guard.name, expected)  # pyright: ignore[reportPrivateUsage]
+
+
+PROGRAM = """
+FLAGS = READ | NO_FOLLOW | NO_WAIT
+
+class Door:
+    def open(self, key, *, wide=False):
+        if key is None or key in self.lost:
+            raise Closed(key)
+        if not wide and self.fits(key.strip()):
+            log(key)
+        try:
+            self.turn(key, slowly=True)
+        except (OSError, Stuck) as fault:
+            return clean(fault) if fault else None
+        for way in [self.front, self.back]:
+            db.run("select a from t where b = ?", way)
+        return [self, "-e", key]
+"""
+
+
+def taken(*cuts: Cut, source: str = PROGRAM, place: str = "door.py::Door.open") -> list[str]:
+    """The lines that differ without a guard."""
+    old = ast.unparse(ast.parse(source)).splitlines()
+    return [
+        line.strip() for line in Guard("a guard", place, cuts, "").without(source).splitlines() if line not in old
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cut", "line"),
+    [
+        (never("lost"), "if False:"),
+        (always("fits"), "if True:"),
+        (never("clean"), "return clean(fault) if False else None"),
+        (condition("lost", by="$it and key"), "if (key is None or key in self.lost) and key:"),
+        (skip("log"), "pass"),
+        (statement("Closed", by="return"), "return"),
+        (drop("lost"), "if key is None:"),
+        (drop("fits"), "if not wide:"),
+        (drop("-e"), "return [self, key]"),
+        (drop("slowly"), "self.turn(key)"),
+        (part("fits", by="True"), "if not wide and True:"),
+        (call("clean", by="$0"), "return fault if fault else None"),
+        (call("strip", by="$on"), "if not wide and self.fits(key):"),
+        (value("slowly", by="not $it"), "self.turn(key, slowly=not True)"),
+        (loop("back", by="$it[:1]"), "for way in [self.front, self.back][:1]:"),
+        (handler("Stuck", by="OSError"), "except OSError as fault:"),
+        (text("b = ?", by="b > ?"), "db.run('select a from t where b > ?', way)"),
+    ],
+    ids=str,
+)
+def test_a_guard_is_taken_away_by_its_shape_and_what_it_mentions(cut: Cut, line: str) -> None:
+    assert taken(cut) == [line]
+
+
+def test_a_flag_is_left_out_of_a_variable() -> None:
+    assert taken(drop("NO_FOLLOW"), place="door.py::FLAGS") == ["FLAGS = READ | 0 | NO_WAIT"]
+
+
+def test_a_guard_is_found_when_it_is_reworded_moved_and_laid_out_anew() -> None:
+    moved = """
+class Door:
+    # a comment
+    def open(self, key):
+        prepare()
+        with self.lock:
+            if (
+                self.lost  # what is lost
+                and key in self.lost.all()
+            ): raise Gone("other words")
+"""
+    assert taken(never("lost"), source=moved) == ["if False:"]
+
+
+@pytest.mark.parametrize(
+    ("place", "cut", "said"),
+    [
+        ("door.py::Door.open", never("gone"), "door.py::Door.open has no condition with 'gone'"),
+        ("door.py::Door.shut", never("lost"), "door.py has no `Door.shut`; it may be in door.py::Door"),
+        ("gate.py::open", never("lost"), "there is no gate.py; it may be in door.py::Door"),
+        ("door.py::Door.open", never("key"), "has more than one condition with 'key' (lines 6, 8)"),
+    ],
+)
+def test_a_guard_that_is_lost_says_which_and_where_it_may_be(place: str, cut: Cut, said: str, tmp_path: Path) -> None:
+    (tmp_path / "door.py").write_text(PROGRAM, encoding="utf-8")
+    with pytest.raises(LostPlace) as lost:
+        Guard("keys that are lost", place, cut, "").taken_from(tmp_path)
+    assert str(lost.value).startswith("the guard 'keys that are lost' is lost: ")
+    assert said in str(lost.value)
 
 
 LEAVES = """

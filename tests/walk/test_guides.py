@@ -44,12 +44,12 @@ def test_the_tool_of_the_guide_is_tested_with_a_fake(notes: Path) -> None:
 def test_the_commands_of_the_guide_list_and_call_the_tool(notes: Path) -> None:
     (commands,) = blocks("guides/writing-a-tool.md", "sh")
     listed, called, _ = [re.findall(r"'[^']*'|\S+", line.split("  ")[0]) for line in commands.splitlines()]
-    run = ("-c", "from holdfast.edges.cli import main; main()")
+    run = ("-c", "from gripfast.edges.cli import main; main()")
     assert "add_note" in python(*run, *listed[1:], cwd=notes)
     assert python(*run, *(word.strip("'") for word in called[1:]), cwd=notes) == "note 1\n"
 
 
-@pytest.mark.parametrize("page", ["concepts/tool.md", "concepts/call.md"])
+@pytest.mark.parametrize("page", ["concepts/framework.md", "concepts/call.md"])
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
         python("-c", block, cwd=tmp_path)

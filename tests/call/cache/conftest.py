@@ -1,4 +1,4 @@
-"""The stores that the tests of the cache run over."""
+"""The stores that the tests of the cache use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cache_stores import Clock, RedisServer, Stores
-from holdfast.call.cache import OutputCache, Store
+from gripfast.builtin.tools import TOOLS
+from gripfast.call.cache import OutputCache, Store
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def shared_redis() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def own_redis() -> Iterator[RedisServer]:
-    """One that a test may break."""
+    """A store that a test may break."""
     yield from _redis()
 
 
@@ -58,4 +59,6 @@ def store(stores: Stores) -> Store:
 
 @pytest.fixture
 def cache(store: Store) -> OutputCache:
-    return OutputCache(store, session="one")
+    made = OutputCache(store, session="one")
+    made.read_with(TOOLS)
+    return made

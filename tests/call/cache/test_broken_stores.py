@@ -14,11 +14,11 @@ import anyio
 import pytest
 
 from cache_stores import RedisServer
-from holdfast.call.cache import OutputCache, Store
-from holdfast.errors import NotFound, ToolError
-from holdfast.host.redis_store import RedisStore
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import ImagePart, Part, PartsResult, TextPart, TextResult, ToolMessage
+from gripfast.call.cache import OutputCache, Store
+from gripfast.errors import NotFound, ToolError
+from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import ImagePart, Part, PartsResult, TextPart, TextResult, ToolMessage
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ async def lost(store: Store, why: str) -> None:
     image: tuple[Part, ...] = (TextPart("seen"), ImagePart(b"x" * 100_000, "image/png"))
     assert await cache.fit(PartsResult(image)) == (image, None)
     (trimmed, _) = cache.trim([ToolMessage("1", "Read", SMALL), ToolMessage("2", "Read", "new")], budget=1)
-    assert str(trimmed.content).startswith(f"[tool output trimmed; not kept: {why}")
+    assert str(trimmed.content).startswith(f"[tool output trimmed; not stored: {why}")
 
 
 async def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ async def test_an_index_that_another_process_keeps_locked(tmp_path: Path) -> Non
 FULL_DISK = """
 import resource, sys, asyncio
 from pathlib import Path
-from holdfast.call.cache import OutputCache
-from holdfast.host.store import EmbeddedStore
-from holdfast.messages import TextResult
+from gripfast.call.cache import OutputCache
+from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import TextResult
 store = EmbeddedStore(Path(sys.argv[1]))
 small = "".join(f"line {n}\\n" for n in range(10_000))
 big = small * 50
@@ -99,7 +99,7 @@ async def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
     content, ref = await cache.fit(TextResult(big))
     assert ref is None, "stored beyond the limit"
-    assert "the rest was not kept: the output cache failed: File too large" in content, content[-300:]
+    assert "the rest was not stored: the output cache failed: File too large" in content, content[-300:]
     sink = cache.sink()
     for _ in range(20):
         sink.write(big.encode())
@@ -207,7 +207,7 @@ async def test_a_redis_that_goes_away_in_mid_stream_and_comes_back(own_redis: Re
     sink.write(BIG.encode())
     streamed = await sink.finish()
     assert streamed.ref is None
-    assert "the rest was not kept: the output cache failed: Redis can't be reached" in streamed.text
+    assert "the rest was not stored: the output cache failed: Redis can't be reached" in streamed.text
     assert streamed.text.endswith("line 99999\n")
     await lost(store, "the output cache failed: Redis can't be reached")
     with pytest.raises(ToolError, match="Redis can't be reached"):
@@ -223,13 +223,13 @@ async def test_a_redis_that_is_full(own_redis: RedisServer) -> None:
     store = RedisStore(own_redis.url)
     content, ref = await OutputCache(store).fit(TextResult(BIG * 4))
     assert ref is None
-    assert "the rest was not kept: the output cache failed: Redis says" in str(content)
+    assert "the rest was not stored: the output cache failed: Redis says" in str(content)
 
 
 async def test_a_redis_that_stops_answering_is_waited_for_once(
     own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.host.redis_store._PAUSE", 600.0)
+    monkeypatch.setattr("gripfast.host.stores.redis_store._PAUSE", 600.0)
     store = RedisStore(own_redis.url, timeout=0.3)
     own_redis.stall()
     with anyio.fail_after(30):
@@ -243,7 +243,7 @@ async def test_a_redis_that_forgets_under_pressure_is_an_expired_ref(own_redis: 
     cache = OutputCache(RedisStore(own_redis.url), session="one")
     _, ref = await cache.fit(TextResult(BIG))
     assert ref is not None
-    (blob,) = own_redis.command("keys", "holdfast:1:blob:*").decode().split()
+    (blob,) = own_redis.command("keys", "gripfast:1:blob:*").decode().split()
     own_redis.command("hdel", blob, "2")
     with pytest.raises(NotFound, match="has expired"):
         await cache.grep(ref.id, "line")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.call.cache import CAP, OutputCache, Store
-from holdfast.messages import (
+from gripfast.call.cache import CAP, OutputCache, Store
+from gripfast.messages import (
     DocumentPart,
     ImagePart,
     JsonResult,
@@ -47,7 +47,7 @@ def marker(text: str) -> str:
         TextResult(""),
         TextResult("x" * CAP),
         TextResult("é" * (CAP // 2)),
-        JsonResult('{"a":1}', {"a": 1}),
+        JsonResult({"a": 1}, '{"a":1}'),
         PartsResult((TextPart("a"), ImagePart(b"png", "image/png"))),
     ],
 )
@@ -60,7 +60,7 @@ async def test_what_fits_passes_unchanged_and_touches_no_store(result: ToolResul
 @pytest.mark.anyio
 async def test_a_tool_that_bounds_itself_is_never_cut() -> None:
     text = json.dumps(list(range(50_000)))
-    assert await OutputCache(UNTOUCHABLE).fit(JsonResult(text), output="bounded") == (text, None)
+    assert await OutputCache(UNTOUCHABLE).fit(JsonResult(None, text), output="bounded") == (text, None)
 
 
 @pytest.mark.anyio
@@ -73,19 +73,27 @@ async def test_one_byte_over_the_cap_is_cut(cache: OutputCache, extra: int) -> N
 
 
 @pytest.mark.anyio
-async def test_the_marker_says_what_is_shown_and_how_to_read_on(cache: OutputCache) -> None:
+async def test_the_marker_says_what_is_shown_and_which_tools_read_the_rest(cache: OutputCache) -> None:
     content, ref = await cache.fit(TextResult(LINES))
     assert isinstance(content, str)
     assert ref is not None
     shown = content.split("\n")[:-1]
     assert shown == LINES.split("\n")[: len(shown)]
     assert marker(content) == (
-        f"[output cut: lines 1-{len(shown)} of 20000 shown, 204.0 KiB in all; read on with "
+        f"[output cut: lines 1-{len(shown)} of 20000 shown, 204.0 KiB in total; continue with "
         f'tool_output_cache(ref_id="{ref.id}", offset={len(shown)}), search with '
         f'tool_output_cache_grep(ref_id="{ref.id}", pattern=...)]'
     )
     following = await cache.window(ref.id, len(shown), 1)
     assert following.lines[0].text == f"line {len(shown)}"
+
+
+@pytest.mark.anyio
+async def test_the_marker_names_no_tool_that_the_session_does_not_have(store: Store) -> None:
+    content, ref = await OutputCache(store).fit(TextResult(LINES))
+    assert isinstance(content, str)
+    assert ref is not None
+    assert marker(content).endswith(f"KiB in total; the whole output is stored as {ref.id}]")
 
 
 @pytest.mark.anyio
@@ -128,7 +136,7 @@ async def test_large_json_is_kept_as_the_same_json_with_an_element_a_line(cache:
     row: dict[str, Any] = {"text": 'a, "b", \\ [c]\n,é', "empty": [], "none": None}
     value = {"rows": [{**row, "n": n} for n in range(5_000)]}
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    content, ref = await cache.fit(JsonResult(text, value))
+    content, ref = await cache.fit(JsonResult(value, text))
     assert isinstance(content, str)
     assert ref is not None
     (part,) = await cache.parts(ref.id)
@@ -183,7 +191,7 @@ async def test_an_output_that_was_streamed_keeps_its_ref_and_is_not_stored_again
     content, kept = await cache.fit(TextResult(LINES, ref))
     assert kept == ref
     assert isinstance(content, str)
-    assert f'ref_id="{ref.id}"' in marker(content)
+    assert ref.id in marker(content)
 
 
 @pytest.mark.anyio
@@ -191,7 +199,7 @@ async def test_without_a_store_the_answer_says_that_the_rest_was_not_kept() -> N
     content, ref = await OutputCache().fit(TextResult(LINES))
     assert ref is None
     assert isinstance(content, str)
-    assert "the rest was not kept: this session has no output cache" in marker(content)
+    assert "the rest was not stored: this session has no output cache" in marker(content)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

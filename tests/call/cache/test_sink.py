@@ -12,9 +12,9 @@ from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.call.cache import CAP, OutputCache, Store
-from holdfast.errors import Internal
-from holdfast.messages import TextPart
+from gripfast.call.cache import CAP, OutputCache, Store
+from gripfast.errors import Internal
+from gripfast.messages import TextPart
 
 
 async def kept(cache: OutputCache, ref_id: str) -> str:
@@ -59,7 +59,7 @@ def test_however_it_is_cut_a_stream_is_kept_whole(
 async def test_two_threads_and_the_loop_write_one_stream_and_nothing_is_lost(
     cache: OutputCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.call.cache.sink.FLUSH", 4_000)  # so that blocks fill up while others write
+    monkeypatch.setattr("gripfast.call.cache.sink.FLUSH", 4_000)  # so that blocks fill up while others write
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     sink = cache.sink()
@@ -104,7 +104,7 @@ async def test_past_its_limit_a_stream_keeps_the_beginning_shows_the_end_and_say
     assert streamed.ref is not None
     assert (streamed.ref.byte_size, streamed.ref.line_count) == (300_000, 27_273)
     assert (streamed.size, streamed.lines) == (660_000, 60_000)
-    assert "only the first 293.0 KiB are kept" in streamed.text
+    assert "only the first 293.0 KiB were stored" in streamed.text
     assert streamed.text.endswith("line 59999\n")
     window = await cache.window(streamed.ref.id, -2)
     assert [line.text for line in window.lines] == ["line 27271", "line 272"]
@@ -154,7 +154,7 @@ async def test_a_store_that_fails_in_mid_stream_costs_the_ref_and_not_the_view(g
     assert streamed.ref is None
     assert streamed.text.startswith("line 0\n")
     assert streamed.text.endswith("line 99999\n")
-    assert "the rest was not kept: the output cache failed: No space left on device;" in streamed.text
+    assert "the rest was not stored: the output cache failed: No space left on device;" in streamed.text
     assert "secret" not in streamed.text
     assert store.abandoned.is_set()
     assert sink.read(0, 6) == b"line 0"

@@ -7,9 +7,9 @@ import secrets
 import pytest
 
 from cache_stores import Clock, Stores
-from holdfast.call.cache import OutputCache, Store
-from holdfast.errors import NotFound
-from holdfast.messages import OutputRef, TextPart, TextResult
+from gripfast.call.cache import OutputCache, Store
+from gripfast.errors import NotFound
+from gripfast.messages import OutputRef, TextPart, TextResult
 
 BIG = "".join(f"line {number} of a large output\n" for number in range(40_000))  # over a megabyte: a file, chunks
 SMALL = "".join(f"row {number} of a small output\n" for number in range(4_000))  # under 256 KiB: a row, one chunk
@@ -151,7 +151,7 @@ async def test_an_output_larger_than_the_quota_is_said_to_be_lost(stores: Stores
     assert ref is None
     assert isinstance(content, str)
     assert content.startswith("line 0 of")
-    assert "the rest was not kept: the output cache holds no more than 500000 bytes" in content[-300:]
+    assert "the rest was not stored: the output cache holds no more than 500000 bytes" in content[-300:]
 
 
 async def test_a_stream_that_is_given_up_leaves_nothing(stores: Stores, clock: Clock) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 import re
+from functools import reduce
+from operator import getitem
+from typing import Any
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.call.cache import OutputCache, Store
-from holdfast.call.cache.trim import default_budget
-from holdfast.messages import ImagePart, OutputRef, TextPart, ToolMessage
+from gripfast.call.cache import OutputCache, Store
+from gripfast.call.cache.trim import default_budget
+from gripfast.messages import ImagePart, OutputRef, TextPart, ToolMessage
 
 
 def output(number: int, tokens: int, ref: OutputRef | None = None) -> ToolMessage:
@@ -61,7 +64,7 @@ def test_other_messages_of_the_history_pass_through() -> None:
 
 def test_without_a_store_the_trimmed_message_says_it_was_not_kept() -> None:
     trimmed = OutputCache().trim([output(0, 9_000), output(1, 100)], budget=200)
-    assert trimmed[0].content == "[tool output trimmed; not kept: this session has no output cache]"
+    assert trimmed[0].content == "[tool output trimmed; not stored: this session has no output cache]"
 
 
 def test_a_counter_of_ones_own_decides() -> None:
@@ -93,3 +96,64 @@ def test_trimming_keeps_to_the_budget_is_pure_and_settles(store: Store, sizes: l
     assert not gone or not kept or max(gone) < min(kept), "oldest first"
     assert not changed or not changed[-1], "the newest stays"
     assert cache.trim(trimmed, budget=budget) == trimmed
+
+
+def test_a_message_that_had_no_ref_has_the_ref_of_its_output_when_it_is_trimmed(store: Store) -> None:
+    cache = OutputCache(store)
+    first = cache.trim([output(0, 9_000), output(1, 9_000)], budget=10_000)[0]
+    assert first.output_ref is not None
+    assert first.content == f"[tool output trimmed; ref={first.output_ref.id}]"
+    assert first.output_ref.byte_size == 36_000
+
+
+LONG = "x" * 40_000
+OPENAI: dict[str, Any] = {"role": "tool", "tool_call_id": "a", "content": LONG}
+OPENAI_PARTS: dict[str, Any] = {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": LONG}]}
+RESPONSES: dict[str, Any] = {"type": "function_call_output", "call_id": "a", "output": LONG}
+ANTHROPIC: dict[str, Any] = {
+    "role": "user",
+    "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": LONG, "is_error": False},
+        {"type": "text", "text": "and now?"},
+    ],
+}
+GEMINI: dict[str, Any] = {
+    "role": "user",
+    "parts": [{"function_response": {"name": "f", "response": {"output": LONG}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "keys"),
+    [
+        (OPENAI, ["content"]),
+        (OPENAI_PARTS, ["content"]),
+        (RESPONSES, ["output"]),
+        (ANTHROPIC, ["content", 0, "content"]),
+        (GEMINI, ["parts", 0, "function_response", "response", "output"]),
+    ],
+)
+def test_outputs_in_the_messages_of_providers_are_trimmed_in_their_place(
+    store: Store, message: dict[str, Any], keys: list[Any]
+) -> None:
+    cache, before = OutputCache(store), copy.deepcopy(message)
+    told: dict[str, Any] = {"role": "user", "content": "hello"}
+    trimmed: list[Any] = cache.trim([told, message, copy.deepcopy(message)], budget=11_000)
+    assert message == before
+    assert (trimmed[0], trimmed[2]) == (told, message)
+    ref = re.fullmatch(r"\[tool output trimmed; ref=([0-9a-f]{16})\]", str(reduce(getitem, keys, trimmed[1])))
+    assert ref
+    (kept,) = anyio.run(cache.parts, ref[1])
+    assert isinstance(kept, TextPart) and LONG in kept.text
+    assert cache.trim(trimmed, budget=11_000) == trimmed
+
+
+def test_a_message_object_that_may_hold_an_output_is_refused_not_ignored() -> None:
+    class FunctionMessage:
+        tool_call_id = "a"
+        content = LONG
+
+    with pytest.raises(TypeError, match="trim can't read a FunctionMessage; give it"):
+        OutputCache().trim([FunctionMessage()], budget=1)
+    with pytest.raises(TypeError, match="finds no output in a message of the role 'function'"):
+        OutputCache().trim([{"role": "function", "name": "f"}], budget=1)

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cache_stores import Stores
-from holdfast.call.cache import OutputCache, Store
-from holdfast.errors import InvalidArgument, InvalidRegex
-from holdfast.messages import TextResult
+from gripfast.call.cache import OutputCache, Store
+from gripfast.errors import InvalidArgument, InvalidRegex
+from gripfast.messages import TextResult
 
 PROPERTY = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

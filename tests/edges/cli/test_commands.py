@@ -15,14 +15,27 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.builtin.session import TOOLS
-from holdfast.call.hooks import Question
-from holdfast.edges.cli import main, screen
-from holdfast.edges.profiles import PROFILES, pick, price
-from holdfast.edges.reference import markdown
-from holdfast.messages import ToolCall
+from gripfast.builtin.session import open_session
+from gripfast.builtin.tools import (
+    CODING_TOOLS,
+    LISP_TOOLS,
+    OUTPUT_CACHE_TOOLS,
+    READ_FILE_TOOLS,
+    TOOLS,
+    TREE_TOOLS,
+)
+from gripfast.call.hooks import Question
+from gripfast.edges.cli import main, screen
+from gripfast.edges.profiles import PROFILES, pick, price
+from gripfast.edges.reference import markdown
+from gripfast.host.files.scope import Scope
+from gripfast.host.program import own
+from gripfast.host.shell import sandbox as sandboxes
+from gripfast.host.shell.quarantine import take_out
+from gripfast.host.shell.sandbox import Sandbox
+from gripfast.messages import ToolCall
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
+GRIPFAST = [sys.executable, "-m", "gripfast"]
 
 
 @pytest.fixture
@@ -38,7 +51,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(main, words, input=stdin, prog_name="holdfast")
+    return CliRunner().invoke(main, words, input=stdin, prog_name="gripfast")
 
 
 def test_a_named_session_remembers_what_was_read_and_planned(project: Path) -> None:
@@ -75,7 +88,7 @@ def test_a_named_session_can_read_the_outputs_of_its_earlier_calls(project: Path
 
 def test_a_broken_state_file_is_a_session_that_begins(project: Path, tmp_path: Path) -> None:
     run("call", "Read", '{"file_path": "a.txt"}', "--session", "s")
-    [kept] = (tmp_path / "holdfast" / "sessions").glob("s-*.json")
+    [kept] = (tmp_path / "gripfast" / "sessions").glob("s-*.json")
     assert kept.stat().st_mode & 0o077 == 0
     kept.write_text('{"version": 1, "reads": [7', encoding="utf-8")
     assert run("call", "Read", '{"file_path": "a.txt"}', "--session", "s").exit_code == 0
@@ -93,8 +106,8 @@ def test_bad_usage_is_told_and_exits_2(project: Path, words: tuple[str, ...]) ->
 
 
 def test_a_near_name_is_offered(project: Path) -> None:
-    assert "did you mean Read?" in run("tools", "--tools", "Raed").stderr
-    assert "did you mean Read?" in run("tools", "--tools", "Reed").stderr
+    assert "did you mean `Read`?" in run("tools", "--tools", "Raed").stderr
+    assert "did you mean `Read`?" in run("tools", "--tools", "Reed").stderr
     assert "did you mean `Read` or " in run("call", "Reed").stderr
     assert "did you mean `Read`?" in run("check", "Reed").stderr
 
@@ -106,7 +119,7 @@ def test_who_changes_a_file_without_a_session_is_told_how_to_have_one(project: P
 
 
 OWN_TOOL = """
-from holdfast import tool
+from gripfast import tool
 print("loading")
 
 @tool
@@ -162,21 +175,46 @@ def test_no_tool_of_the_read_only_profile_can_change_anything() -> None:
     assert {tool.traits.effect for tool in pick(TOOLS, "read-only")} == {"read"}
 
 
-def test_every_name_in_a_profile_is_a_tool() -> None:
-    names = {tool.name for tool in TOOLS}
-    assert {name for wanted in PROFILES.values() for name in wanted or ()} <= names
+def test_every_profile_a_tool_declares_is_a_profile() -> None:
+    assert {profile for tool in TOOLS for profile in tool.traits.profiles} == {*PROFILES} - {"full"}
+
+
+def test_a_profile_has_the_tools_that_declare_it() -> None:
+    names = {profile: {tool.name for tool in pick(TOOLS, profile)} for profile in PROFILES}
+    cache = {"tool_output_cache", "tool_output_cache_grep"}
+    working = {"Read", "Write", "Edit", "Glob", "Grep", "Bash", "BashOutput", "KillBash", *cache}
+    assert names["full"] == {tool.name for tool in TOOLS}
+    assert names["agent"] == {*working, "outline", "write_todos", "done"}
+    assert names["codex"] == {*working, "tree"}
+    assert names["read-only"] == {"Read", "Glob", "Grep", "read_file", "tree", "outline", "lisp-read-file", *cache}
+    assert names["lisp"] == {*names["read-only"], "Edit", "Write"} - {"outline"}
+
+
+def test_a_profile_that_is_not_there_is_answered_with_the_ones_that_are(project: Path) -> None:
+    answer = run("tools", "--profile", "seed-004")
+    assert answer.exit_code == 2
+    assert all(profile in answer.stderr for profile in PROFILES)
+
+
+def test_the_fixed_sets_open_a_session_with_exactly_their_tools(project: Path) -> None:
+    session = open_session(Scope.workspace(project), builtin=CODING_TOOLS)
+    assert list(session.tools) == ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "BashOutput", "KillBash"]
+    others = [LISP_TOOLS, READ_FILE_TOOLS, TREE_TOOLS, OUTPUT_CACHE_TOOLS]
+    assert [[tool.name for tool in tools] for tools in others] == [
+        ["lisp-read-file"],
+        ["read_file"],
+        ["tree"],
+        ["tool_output_cache", "tool_output_cache_grep"],
+    ]
 
 
 # What a model pays, in tokens, to be told of the tools. Raise one only for words worth it.
 MOST_TOKENS = {
-    "full": 2850,
-    "agent": 2250,
-    "read-only": 1700,
-    "seed-000": 275,
-    "seed-001": 135,
-    "seed-002": 200,
-    "seed-003": 360,
-    "seed-004": 1570,
+    "full": 2610,
+    "agent": 2040,
+    "read-only": 1635,
+    "codex": 1810,
+    "lisp": 1860,
 }
 
 
@@ -199,18 +237,24 @@ def test_the_reference_is_what_the_definitions_say() -> None:
 def test_help_teaches_every_command(command: tuple[str, ...]) -> None:
     answer = run(*command, "--help")
     assert answer.exit_code == 0
-    assert "holdfast" in answer.stdout
+    assert "gripfast" in answer.stdout
+
+
+def test_init_gives_codex_its_own_profile_unless_another_is_named() -> None:
+    assert '"--profile", "codex"' in run("init", "codex").stdout
+    assert '"--profile", "agent"' in run("init", "codex", "--profile", "agent").stdout
+    assert "--profile" not in run("init", "claude").stdout
 
 
 def test_init_prints_what_a_client_wants_and_writes_it_when_told(project: Path) -> None:
     printed = json.loads(run("init", "cursor", "--root", ".").stdout)
-    assert printed["mcpServers"]["holdfast"]["args"][-2:] == ["--root", str(project)]
+    assert printed["mcpServers"]["gripfast"]["args"][-2:] == ["--root", str(project)]
     assert not (project / ".cursor").exists()
     assert run("init", "cursor", "--root", ".", "--write").exit_code == 0
     assert json.loads((project / ".cursor" / "mcp.json").read_text(encoding="utf-8")) == printed
     again = run("init", "cursor", "--write")
     assert again.exit_code == 1
-    assert "already has a server named holdfast" in again.stderr
+    assert "already has a server named gripfast" in again.stderr
 
 
 def test_doctor_tells_what_this_machine_offers(project: Path) -> None:
@@ -227,15 +271,55 @@ def test_doctor_warns_where_an_agent_could_change_the_server_itself(
         return next(one for one in json.loads(run("doctor", "--json").stdout) if one["what"] == "its own code")
 
     assert said()["state"] == "good"
-    monkeypatch.setattr(sys, "prefix", str(project / ".venv"))
+    monkeypatch.setattr(own, "_code", lambda: (str(project / ".venv"),))
+    monkeypatch.setattr(sandboxes, "_best", lambda: Sandbox("bwrap"))
+    assert said()["state"] == "good"
+    assert str(project / ".venv") in said()["words"]
+    monkeypatch.setattr(sandboxes, "_best", lambda: Sandbox("none"))
     assert said()["state"] == "fair"
     assert str(project / ".venv") in said()["words"]
 
 
+def test_serve_refuses_to_start_where_commands_could_change_its_own_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "_code", lambda: (str(project / ".venv"),))
+    monkeypatch.setattr(sandboxes, "_best", lambda: Sandbox("none"))
+    refused = run("serve")
+    assert refused.exit_code == 2
+    assert "--own-code-in-reach" in refused.stderr
+    assert str(project / ".venv") in refused.stderr
+    for accepted in (["--own-code-in-reach"], ["--tools", "Read,Write"]):
+        assert "own code" not in run("serve", *accepted, "--http", "not-an-address").stderr
+
+
+def test_quarantine_lists_shows_and_releases(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(project / "state"))
+    assert "nothing" in run("quarantine").stdout
+    (project / ".envrc").write_text("echo evil")
+    item = take_out(str(project / ".envrc"), "a protected name that a command made")
+    assert item is not None
+    listed = run("quarantine").stdout
+    assert item.id in listed and ".envrc" in listed
+    assert "echo evil" in run("quarantine", "show", item.id).stdout
+    run("quarantine", "release", item.id)
+    assert (project / ".envrc").read_text() == "echo evil"
+    assert "no quarantined items" in run("quarantine", "show", item.id).stderr
+
+
+def test_clean_empties_the_caches_of_commands(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    cached = project / "cache" / "gripfast" / "commands" / ".npm"
+    cached.mkdir(parents=True)
+    (cached / "x").write_bytes(b"x" * 2_000_000)
+    assert "removed 1.9 MB" in run("clean").stdout
+    assert not cached.exists()
+
+
 def test_completion_gives_a_line_for_the_shell_and_the_names_of_tools(project: Path) -> None:
-    assert "_HOLDFAST_COMPLETE=bash_source" in run("completion", "bash").stdout
-    asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast call re", "COMP_CWORD": "2"}
-    command = [sys.executable, "-c", "from holdfast.edges.cli import main; main(prog_name='holdfast')"]
+    assert "_GRIPFAST_COMPLETE=bash_source" in run("completion", "bash").stdout
+    asked = {"_GRIPFAST_COMPLETE": "bash_complete", "COMP_WORDS": "gripfast call re", "COMP_CWORD": "2"}
+    command = [sys.executable, "-c", "from gripfast.edges.cli import main; main(prog_name='gripfast')"]
     done = subprocess.run(
         command, env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False
     )
@@ -245,7 +329,7 @@ def test_completion_gives_a_line_for_the_shell_and_the_names_of_tools(project: P
 def on_a_terminal(project: Path, *words: str, typed: str = "") -> str:
     """What a person sees: both streams on a pseudo-terminal."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([*HOLDFAST, *words], cwd=project, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen([*GRIPFAST, *words], cwd=project, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     if typed:
         os.write(ours, typed.encode())
@@ -265,9 +349,16 @@ def test_on_a_terminal_numbers_are_dim_and_json_is_laid_out(project: Path) -> No
     assert '"path"' in on_a_terminal(project, "call", "read_file", '{"path": "a.txt"}')
 
 
+def test_on_a_terminal_the_folds_of_an_outline_are_dim_and_the_files_of_a_map_bold(project: Path) -> None:
+    body = "".join(f"    x = {number}\n" for number in range(50))
+    (project / "box.py").write_text(f"def run():\n{body}\n\ndef stop():\n{body}", encoding="utf-8")
+    assert "\x1b[2;36m… 2–51" in on_a_terminal(project, "call", "outline", '{"path": "box.py"}')
+    assert "\x1b[1mbox.py (104 lines)" in on_a_terminal(project, "call", "outline", '{"path": "."}')
+
+
 def test_in_a_pipe_everything_is_plain(project: Path) -> None:
     done = subprocess.run(
-        [*HOLDFAST, "call", "Read", '{"file_path": "a.txt"}'], capture_output=True, text=True, timeout=60, check=False
+        [*GRIPFAST, "call", "Read", '{"file_path": "a.txt"}'], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout == "     1\tone\n     2\ttwo\n"
     assert done.stderr == ""
@@ -293,7 +384,7 @@ def test_nothing_is_written_over_a_question(monkeypatch: pytest.MonkeyPatch) -> 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(screen, "PATIENCE", 0.001)
+    monkeypatch.setattr(screen, "PROGRESS_SECONDS", 0.001)
     seen: list[str] = []
 
     def think(*_: object, **__: object) -> str:
@@ -313,11 +404,12 @@ def test_nothing_is_written_over_a_question(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen[0] == seen[1]
 
 
-def test_who_may_not_read_outside_is_told_that_a_root_is_needed(project: Path, tmp_path: Path) -> None:
+def test_what_the_scope_refuses_is_refused_at_once_and_not_asked_about(project: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('[permissions]\nrule_set = "workspace"\n', encoding="utf-8")
     answer = run("call", "Read", '{"file_path": "/etc/hostname"}', "--config", str(rules))
-    assert "nobody to ask: make the directory it is in a root as well" in answer.stderr
+    assert "SANDBOX_VIOLATION" in answer.stderr
+    assert "nobody to ask" not in answer.stderr
 
 
 HOSTILE = "safe\x1b]0;title\x07\x1b[2Kgone\rnew \u202eturned\n"
@@ -333,7 +425,7 @@ def test_a_file_can_not_speak_to_the_terminal_it_is_shown_on(project: Path) -> N
 
 def test_in_a_pipe_a_file_is_given_as_it_is(project: Path) -> None:
     (project / "hostile.txt").write_text(HOSTILE, encoding="utf-8", newline="")
-    call = [*HOLDFAST, "call", "Read", '{"file_path": "hostile.txt"}']
+    call = [*GRIPFAST, "call", "Read", '{"file_path": "hostile.txt"}']
     done = subprocess.run(call, capture_output=True, timeout=60, check=False)
     assert done.stdout.decode() == f"     1\t{HOSTILE}"
 
@@ -343,6 +435,72 @@ def test_a_person_is_asked_in_the_same_words_as_everywhere(project: Path, tmp_pa
     rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
     arguments = json.dumps({"command": "echo \x1b[2K\u202e", "description": "harmless\nRun it? y"})
     seen = on_a_terminal(project, "call", "Bash", arguments, "--config", str(rules), typed="n\n")
-    assert "command: echo \\u001b[2K\\u202e" in seen
+    assert "command: echo \\x1b[2K\\u202e" in seen
     assert "description: harmless\\nRun it? y" in seen
     assert '"Always" covers Bash with exactly this command.' in seen
+
+
+@pytest.mark.parametrize("http", [(), ("--http", "127.0.0.1:0")])
+def test_serve_refuses_a_root_it_can_not_use_before_it_starts(
+    project: Path, tmp_path: Path, http: tuple[str, ...]
+) -> None:
+    (project / "file.txt").write_text("x", encoding="utf-8")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / ".gripfast.toml").write_text("profile = [", encoding="utf-8")
+    for root, words in (
+        (project / "nowhere", "nowhere"),
+        (project / "file.txt", "file.txt"),
+        (broken, ".gripfast.toml"),
+    ):
+        result = run("serve", *http, "--root", str(root), stdin="")
+        assert result.exit_code == 2, result.output
+        assert words in result.stderr
+        assert result.stdout == ""
+
+
+@pytest.mark.parametrize(("line", "code"), [("exit 7", 7), ("true", 0), ("kill -9 $$", 137)])
+def test_call_bash_ends_with_the_exit_code_of_the_command(project: Path, line: str, code: int) -> None:
+    assert run("call", "Bash", json.dumps({"command": line}), "--rules", "none").exit_code == code
+
+
+def test_a_tool_is_shown_with_its_arguments_and_an_example(project: Path) -> None:
+    shown = run("tools", "Grep").stdout
+    assert "head_limit" in shown and "gripfast call Grep" in shown and "Glob" not in shown
+    assert run("call", "Grep", "--help").stdout == shown
+    assert "Call TOOL with" in run("call", "--help").stdout
+    assert run("tools", "Gerp").exit_code == 2
+
+
+def test_plain_words_are_the_arguments_in_their_order_or_by_name(project: Path) -> None:
+    assert run("call", "Read", "a.txt").stdout == run("call", "Read", '{"file_path": "a.txt"}').stdout
+    assert run("call", "Read", "a.txt", "limit=1").stdout.startswith("     1\tone\n[lines 1 to 1")
+    assert run("call", "Read", "limit=1", "a.txt", "offset=1").stdout.startswith("     2\ttwo")
+    wrong = run("call", "KillBash", "one", "two")
+    assert wrong.exit_code == 2
+    assert "'two' is one word too many" in wrong.stderr
+
+
+def test_json_from_a_pipe_is_taken_without_a_dash(project: Path) -> None:
+    piped = subprocess.run(
+        [*GRIPFAST, "call", "Read"], input='{"file_path": "a.txt"}', capture_output=True, text=True, timeout=60
+    )
+    assert piped.stdout.startswith("     1\tone"), piped.stderr
+
+
+def test_init_twice_changes_nothing_and_is_no_error(project: Path) -> None:
+    first = run("init", "cursor", "--write", "--file", "mcp.json")
+    assert first.exit_code == 0
+    written = Path("mcp.json").read_text(encoding="utf-8")
+    again = run("init", "cursor", "--write", "--file", "mcp.json")
+    assert again.exit_code == 0
+    assert "nothing to change" in again.stderr
+    assert Path("mcp.json").read_text(encoding="utf-8") == written
+    other = run("init", "cursor", "--write", "--file", "mcp.json", "--profile", "agent")
+    assert other.exit_code == 1
+
+
+def test_on_a_terminal_a_tree_is_drawn(project: Path) -> None:
+    shown = on_a_terminal(project, "call", "tree", '{"path": ".", "entry_kind": "all"}')
+    assert "├── inner/" in shown and "└── a.txt" in shown
+    assert '"children"' not in shown

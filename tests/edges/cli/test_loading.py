@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from holdfast.edges.cli.loading import loading
+from gripfast.edges.cli.loading import loading
 
 
 @pytest.fixture(autouse=True)

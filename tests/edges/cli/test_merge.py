@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.edges.cli.clients import CLIENTS
-from holdfast.edges.cli.merge import AlreadyThere, merged
+from gripfast.edges.cli.clients import CLIENTS
+from gripfast.edges.cli.merge import AlreadyThere, merged
 
-ENTRY = {"command": "holdfast", "args": ["serve"]}
+ENTRY = {"command": "gripfast", "args": ["serve"]}
 CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -35,10 +35,10 @@ def test_any_json_file_reads_as_before_with_the_server_added(
 ) -> None:
     there.pop("mcpServers", None)
     if servers is not None:
-        servers.pop("holdfast", None)
+        servers.pop("gripfast", None)
         there = {"mcpServers": servers, **there} if first else {**there, "mcpServers": servers}
-    after = merged(json.dumps(there, indent=indent), CURSOR, "holdfast", ENTRY)
-    assert json.loads(after) == {**there, "mcpServers": {**(servers or {}), "holdfast": ENTRY}}
+    after = merged(json.dumps(there, indent=indent), CURSOR, "gripfast", ENTRY)
+    assert json.loads(after) == {**there, "mcpServers": {**(servers or {}), "gripfast": ENTRY}}
 
 
 WITH_COMMENTS = """\
@@ -56,43 +56,43 @@ WITH_COMMENTS = """\
 
 
 def test_comments_and_trailing_commas_stay_where_they_are() -> None:
-    after = merged(WITH_COMMENTS, CURSOR, "holdfast", ENTRY)
+    after = merged(WITH_COMMENTS, CURSOR, "gripfast", ENTRY)
     kept = iter(after.splitlines())
     assert all(line in kept for line in WITH_COMMENTS.splitlines())
-    assert '"holdfast": {' in after
-    assert after.index('"holdfast"') > after.index('"mcpServers": {\n')
+    assert '"gripfast": {' in after
+    assert after.index('"gripfast"') > after.index('"mcpServers": {\n')
 
 
 @pytest.mark.parametrize("text", ["{}", "{ }", "{\n}\n", '{"mcpServers": {}}', '{"mcpServers": {\n}}\r\n'])
 def test_an_empty_place_is_filled(text: str) -> None:
-    assert json.loads(merged(text, CURSOR, "holdfast", ENTRY)) == {"mcpServers": {"holdfast": ENTRY}}
+    assert json.loads(merged(text, CURSOR, "gripfast", ENTRY)) == {"mcpServers": {"gripfast": ENTRY}}
 
 
 @pytest.mark.parametrize("text", ["[]", "nonsense", '{"mcpServers": []}', '{"mcpServers": {"a": 1}', '"text"'])
 def test_what_can_not_be_read_is_not_touched(text: str) -> None:
     with pytest.raises(ValueError):
-        merged(text, CURSOR, "holdfast", ENTRY)
+        merged(text, CURSOR, "gripfast", ENTRY)
 
 
 def test_a_server_of_that_name_is_left_alone() -> None:
     with pytest.raises(AlreadyThere):
-        merged('{"mcpServers": {"holdfast": {}}}', CURSOR, "holdfast", ENTRY)
+        merged('{"mcpServers": {"gripfast": {}}}', CURSOR, "gripfast", ENTRY)
     with pytest.raises(AlreadyThere):
-        merged("[mcp_servers.holdfast]\n", CODEX, "holdfast", ENTRY)
+        merged("[mcp_servers.gripfast]\n", CODEX, "gripfast", ENTRY)
 
 
 TOML = '# mine\nmodel = "x"  # the model\n\n[mcp_servers.other]\ncommand = "y"'
 
 
 def test_a_toml_file_gains_a_table_at_its_end() -> None:
-    after = merged(TOML, CODEX, "holdfast", ENTRY)
+    after = merged(TOML, CODEX, "gripfast", ENTRY)
     assert after.startswith(TOML)
-    assert tomllib.loads(after)["mcp_servers"] == {"other": {"command": "y"}, "holdfast": ENTRY}
+    assert tomllib.loads(after)["mcp_servers"] == {"other": {"command": "y"}, "gripfast": ENTRY}
 
 
 def test_a_toml_file_that_can_not_be_added_to_is_not_touched() -> None:
     with pytest.raises(ValueError):
-        merged("mcp_servers = { other = { command = 'x' } }\n", CODEX, "holdfast", ENTRY)
+        merged("mcp_servers = { other = { command = 'x' } }\n", CODEX, "gripfast", ENTRY)
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -100,6 +100,6 @@ def test_a_toml_file_that_can_not_be_added_to_is_not_touched() -> None:
 def test_a_new_file_reads_back_as_what_was_meant(name: str, entry: str) -> None:
     client = CLIENTS[name]
     server = client.on_stdio(["a b", 'c"d']) if entry == "stdio" else client.over_http("http://h/mcp", "t")
-    text = merged("", client, "holdfast", server)
+    text = merged("", client, "gripfast", server)
     found: Any = tomllib.loads(text) if client.form == "toml" else json.loads(text)
-    assert found[client.keys[0]]["holdfast"] == server
+    assert found[client.keys[0]]["gripfast"] == server

@@ -22,11 +22,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 HANG = 60
-SERVE = [sys.executable, "-m", "holdfast", "serve"]
+SERVE = [sys.executable, "-m", "gripfast", "serve"]
 TOOLS = """
 import anyio, subprocess, sys
 from typing import Annotated
-from holdfast import DependencyKey, Depends, tool
+from gripfast import DependencyKey, Depends, tool
 
 NOTES = DependencyKey("notes", list, scope="session")
 
@@ -207,7 +207,7 @@ def test_another_path_is_not_there(server: Server) -> None:
 
 
 def test_the_token_is_kept_in_a_file_only_its_owner_can_read(server: Server) -> None:
-    kept = server.home / "holdfast" / "http-token"
+    kept = server.home / "gripfast" / "http-token"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
     assert kept.read_text(encoding="ascii").strip() == server.token
@@ -235,7 +235,7 @@ async def test_each_session_has_a_state_of_its_own(server: Server) -> None:
 
 @pytest.mark.anyio
 async def test_in_the_newer_protocol_a_client_keeps_its_state_and_may_name_another(server: Server) -> None:
-    async with server.client("2026-07-28") as one, server.client("2026-07-28", **{"Holdfast-Session": "x"}) as other:
+    async with server.client("2026-07-28") as one, server.client("2026-07-28", **{"Gripfast-Session": "x"}) as other:
         await one.call_tool("note", {"text": "a"})
         mine = await one.call_tool("note", {"text": "b"})
         theirs = await other.call_tool("note", {"text": "c"})
@@ -322,7 +322,7 @@ async def test_the_screen_stays_clean_when_clients_are_there_at_the_end(own_serv
                 await until(lambda: children_with(mark))
                 assert await anyio.to_thread.run_sync(own_server.end, signal.SIGINT) == 0
     assert own_server.process.stderr is not None
-    assert own_server.process.stderr.read() == "ended\n"
+    assert own_server.process.stderr.read() == "stopped\n"
 
 
 @pytest.mark.anyio
@@ -352,7 +352,7 @@ def test_what_would_be_open_to_others_does_not_start(tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_text("abc", encoding="utf-8")
     short.chmod(0o600)
-    assert "needs a token" in refused(tmp_path, "--http", "0.0.0.0:0", "--no-token", "--allow-host", "a:1")
+    assert "a token is required" in refused(tmp_path, "--http", "0.0.0.0:0", "--no-token", "--allow-host", "a:1")
     assert "--allow-host" in refused(tmp_path, "--http", "0.0.0.0:0")
     assert "chmod 600" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(loose))
     assert "16 characters" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(short))

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCResponse
 
-from holdfast.edges.mcp.stdio import line_of
+from gripfast.edges.mcp.stdio import line_of
 
 HANG = 60
 TOOLS = """
 import anyio, subprocess, sys
-from holdfast import tool
+from gripfast import tool
 
 @tool
 def nap(seconds: float) -> str:
@@ -56,9 +56,9 @@ def echo(value: object = None) -> str:
 
 
 class Process:
-    """`holdfast serve` with its pipes, spoken to in raw lines."""
+    """`gripfast serve` with its pipes, spoken to in raw lines."""
 
-    def __init__(self, root: Path, *options: str, program: tuple[str, ...] = ("-m", "holdfast")) -> None:
+    def __init__(self, root: Path, *options: str, program: tuple[str, ...] = ("-m", "gripfast")) -> None:
         (root.parent / "mine.py").write_text(TOOLS, encoding="utf-8")
         command = [sys.executable, *program, "serve", "--with", str(root.parent / "mine.py"), *options]
         buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # as clients start it
@@ -348,7 +348,10 @@ def test_a_client_that_asks_much_and_leaves_without_reading_ends_the_server(serv
     assert server.process.wait(HANG) == 0
 
 
-FEW = "from holdfast.edges.mcp import stdio; stdio.UNDER_WAY = 3; from holdfast.edges.cli import main; main()"
+FEW = (
+    "from gripfast.edges.mcp import stdio; stdio.MAX_PENDING_REQUESTS = 3; "
+    "from gripfast.edges.cli import main; main()"
+)
 
 
 def test_one_request_too_many_under_way_is_refused_and_may_be_sent_again(project: Path) -> None:
@@ -359,7 +362,7 @@ def test_one_request_too_many_under_way_is_refused_and_may_be_sent_again(project
             server.say("tools/call", {"name": "nap", "arguments": {"seconds": 2}}, number)
         server.say("ping", id="early")
         refused = server.hear()
-        assert (refused["id"], "3 requests are under way" in refused["error"]["message"]) == ("early", True)
+        assert (refused["id"], "3 requests are waiting" in refused["error"]["message"]) == ("early", True)
         assert {server.hear()["id"] for _ in range(3)} == {0, 1, 2}
         assert server.is_alive()
     finally:
@@ -421,7 +424,7 @@ def test_a_client_that_stops_reading_for_good_ends_the_server(server: Process) -
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
 def test_a_closed_standard_input_or_output_is_said_in_a_line(project: Path, closed: str) -> None:
-    command = ["sh", "-c", f'exec "$0" -m holdfast serve {closed}', sys.executable]
+    command = ["sh", "-c", f'exec "$0" -m gripfast serve {closed}', sys.executable]
     done = subprocess.run(command, cwd=project, stderr=subprocess.PIPE, timeout=HANG, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(b"Error: standard input or output is closed")
@@ -439,7 +442,7 @@ def test_standard_input_may_be_a_file(project: Path, tmp_path: Path) -> None:
     asked.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     with asked.open("rb") as source:
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast", "serve"], cwd=project, stdin=source, capture_output=True, timeout=HANG,
+            [sys.executable, "-m", "gripfast", "serve"], cwd=project, stdin=source, capture_output=True, timeout=HANG,
             check=False,
         )  # fmt: skip
     assert done.returncode == 0

@@ -1,0 +1,95 @@
+"""Bash: runs a command in the session's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from anyio import to_thread
+from pydantic import Field
+
+from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes
+from gripfast.builtin.keys import CACHE, FS, READS, SHELL, WATCH
+from gripfast.call.cache import OutputCache
+from gripfast.errors import SandboxViolation
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.changes import changes_since, follow, look
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.watch import Watch
+from gripfast.host.shell.background import Background
+from gripfast.host.shell.ended import Ended
+from gripfast.host.shell.shells import Shells
+from gripfast.messages import TextResult
+from gripfast.text.terminal import plain
+
+
+@tool(
+    name="Bash",
+    title="Run a command",
+    effect="run",
+    subject="command",
+    output="head-tail",
+    destructive=True,
+    open_world=True,
+    hides_bounds=True,
+    profiles=("agent", "codex"),
+    names_sandbox=True,
+)
+async def bash(
+    command: Annotated[str, Field(description="May have several lines.")],
+    description: Annotated[str | None, Field(description="What it does, in a few words.")] = None,
+    timeout: Annotated[int, Field(description="Milliseconds, at most 600000.", ge=1, le=600_000)] = 120_000,
+    run_in_background: Annotated[
+        bool, Field(description="Return an id at once; see BashOutput and KillBash.")
+    ] = False,
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
+    cache: Annotated[OutputCache, Depends(CACHE)],
+    shells: Annotated[Shells, Depends(SHELL)],
+    watch: Annotated[Watch, Depends(WATCH)],
+) -> TextResult | str:
+    """Runs a command in bash. The working directory persists between calls; variables don't. There is no stdin and no
+    terminal. Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
+    if not fs.scope.write and shells.sandbox.level == "none":
+        raise SandboxViolation(
+            "this scope is read-only, and no sandbox works here that could keep a command from writing"
+        )
+    if run_in_background:
+        started: list[Background] = []
+        await to_thread.run_sync(follow, watch, lambda: not started or shells.is_running(started[0]))
+        shell = await shells.start(command)
+        started.append(shell)
+        return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
+    return await _run(command, timeout, fs, reads, cache, shells, watch)
+
+
+async def _run(
+    command: str, timeout: int, fs: ScopedFs, reads: ReadLog, cache: OutputCache, shells: Shells, watch: Watch
+) -> TextResult:
+    before = await to_thread.run_sync(look, watch, reads)
+    directory = shells.directory
+    sink = cache.sink()
+    try:
+        ended = await shells.run(command, sink.feed, timeout_ms=timeout)
+        streamed = await sink.finish()
+    finally:
+        sink.abandon()
+    changes = await to_thread.run_sync(changes_since, before, watch, reads)
+    text = plain(streamed.text)
+    notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
+    notes += [*taken_out(ended, fs), *_sandbox_note(text, ended, shells)]
+    return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
+
+
+def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:
+    if ended.directory and ended.directory != before:
+        yield f"[working directory: {fs.show_real(ended.directory)}]"
+
+
+def _sandbox_note(text: str, ended: Ended, shells: Shells) -> Iterator[str]:
+    """A program reports only that it could not write; this says that the sandbox kept it from writing."""
+    if ended.exit_code and shells.sandbox.level == "bwrap" and "Read-only file system" in text:
+        yield f"[{shells.sandbox.words}; the user can allow it with `protect` in the configuration]"

@@ -1,0 +1,271 @@
+"""Edit: replaces text in a file that was read, and shows the diff."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gripfast.builtin.keys import CACHE, FS, READS
+from gripfast.builtin.write import display_path
+from gripfast.call.cache import OutputCache
+from gripfast.errors import Conflict, InvalidArgument, NoMatch, NotUnique
+from gripfast.framework.context import ToolContext
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.diff import unified, whole_splice
+from gripfast.host.files.encodings import Text, TextForm, rewritten, text_of
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog, digest_of
+from gripfast.host.files.match import (
+    LineMatch,
+    Splice,
+    SplitLines,
+    anchored_matches,
+    exact_spans,
+    line_splice,
+    nearest,
+    spliced,
+    splices,
+    trimmed_matches,
+)
+from gripfast.host.files.paths import WorkPath
+from gripfast.messages import TextResult
+from gripfast.text.unseen import replaced
+
+Mode = Literal["auto", "exact", "line_trimmed", "block_anchor"]
+DIFF_LINES = 120
+DIFF_WIDTH = 500
+_HASH = re.compile("[0-9a-fA-F]{8,64}")
+_PLACES_NAMED = 20
+_NEAREST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an edit does to a file's text."""
+
+    text: Text
+    splices: list[Splice]
+    mode: str
+    created: bool = False
+
+    def bytes_of(self, shown: str) -> bytes:
+        return self.text.form.bytes_of(spliced(self.text.body, self.splices), shown)
+
+
+@tool(
+    name="Edit",
+    title="Edit a file",
+    effect="write",
+    subject="file_path",
+    destructive=True,
+    hides_bounds=True,
+    profiles=("agent", "codex", "lisp"),
+)
+def edit(
+    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    old_string: Annotated[str, Field(description="Text to replace, unique in the file. Empty: the whole file.")],
+    new_string: Annotated[str, Field(description="The replacement, literally.")],
+    replace_all: Annotated[bool, Field(description="Replace every occurrence.")] = False,
+    match_mode: Annotated[
+        Mode,
+        Field(
+            description="auto: exact, else line_trimmed (space around lines may differ; new_string is re-indented). "
+            "block_anchor: first and last line equal, the rest similar."
+        ),
+    ] = "auto",
+    expected_replacements: Annotated[
+        int | None, Field(description="Replace every occurrence if there are exactly this many.", ge=1)
+    ] = None,
+    dry_run: Annotated[bool, Field(description="Show the diff, write nothing.")] = False,
+    expected_hash: Annotated[
+        str | None,
+        Field(description="SHA-256 the file must have, in hex."),
+    ] = None,
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
+    cache: Annotated[OutputCache, Depends(CACHE)],
+    ctx: ToolContext,
+) -> str | Awaitable[TextResult]:
+    """Replaces text in a file that was read in this session, and shows the diff. LF matches any line ending."""
+    shown = fs.show(file_path)
+    request = EditRequest(old_string.encode(), new_string.encode(), replace_all, match_mode, expected_replacements)
+    plan: Plan | None = None
+
+    def compute(before: bytes | None) -> bytes:
+        nonlocal plan
+        if before is None and request.old:
+            raise fs.not_found(file_path)
+        _check_hash(before, expected_hash, shown)
+        plan = plan_edit(before, request, fs.encoding, shown)
+        return plan.bytes_of(shown)
+
+    change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
+    assert plan is not None, "change calls compute"
+    summary = _summary(plan, display_path(fs, file_path, change.real), dry_run)
+    rows = unified(plan.text.body, plan.splices, shown, created=plan.created)
+    if len(rows) <= DIFF_LINES and all(len(row) <= DIFF_WIDTH for row in rows):
+        return "\n".join([summary, *rows])
+    return _cut(summary, rows, cache)
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """The arguments of an edit."""
+
+    old: bytes
+    new: bytes
+    every: bool
+    mode: Mode
+    expected: int | None
+
+
+def _check_hash(before: bytes | None, expected: str | None, shown: str) -> None:
+    if expected is None:
+        return
+    if not _HASH.fullmatch(expected):
+        raise InvalidArgument(f"`expected_hash` is {expected!r}; give 8 to 64 hex digits of the file's SHA-256")
+    real = digest_of(before or b"")
+    if not real.startswith(expected.lower()):
+        raise Conflict(
+            f"`{shown}` is not what you expect: its SHA-256 is {real}; read it again",
+            details={"sha256": real},
+        )
+
+
+# --- what to replace ---
+
+
+def plan_edit(before: bytes | None, request: EditRequest, encoding: str | None, shown: str) -> Plan:
+    """What an edit does to a file's bytes (None if there is no file). Raises the error that says why it can't."""
+    if before is None:
+        return Plan(
+            Text(TextForm(encoding or "utf-8"), b""),
+            _unless_empty(Splice(0, 0, request.new)),
+            "whole file",
+            created=True,
+        )
+    text = text_of(before, encoding, shown)
+    if not request.old:
+        new = rewritten(text.body, request.new)
+        return Plan(text, _unless_empty(whole_splice(text.body, new)), "whole file")
+    if request.old == request.new:
+        return Plan(text, [], "exact")
+    if request.mode in ("auto", "exact"):
+        spans = exact_spans(text.body, request.old)
+        if spans:
+            _check_count(_line_numbers(text.body, [start for start, _ in spans]), request, shown)
+            return Plan(text, splices(text.body, spans, request.new), "exact")
+    return _plan_by_lines(text, request, shown)
+
+
+def _unless_empty(one: Splice) -> list[Splice]:
+    return [one] if one.new or one.end > one.start else []
+
+
+def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
+    lines = SplitLines(text.body)
+    matches: list[LineMatch] = []
+    mode = "line_trimmed" if request.mode == "auto" else request.mode
+    if mode == "line_trimmed":
+        matches = trimmed_matches(lines, request.old)
+    elif mode == "block_anchor":
+        matches = anchored_matches(lines, request.old)
+    if not matches:
+        raise _no_match(lines, request.old, shown)
+    matches = _apart(matches)
+    _check_count([match.first + 1 for match in matches], request, shown, f" (by {mode})")
+    return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
+
+
+def _apart(matches: Sequence[LineMatch]) -> list[LineMatch]:
+    """The matches, first to last, without those that overlap one before them."""
+    apart: list[LineMatch] = []
+    for match in matches:
+        if not apart or match.first > apart[-1].last:
+            apart.append(match)
+    return apart
+
+
+def _check_count(numbers: Sequence[int], request: EditRequest, shown: str, how: str = "") -> None:
+    count = len(numbers)
+    if request.expected is not None and count != request.expected:
+        raise _not_unique(numbers, shown, f"{how}, but {request.expected} were expected")
+    if count > 1 and not request.every and request.expected is None:
+        raise _not_unique(numbers, shown, how)
+
+
+def _line_numbers(body: bytes, starts: Sequence[int]) -> list[int]:
+    numbers: list[int] = []
+    line, at = 1, 0
+    for start in starts:
+        line += body.count(b"\n", at, start)
+        at = start
+        numbers.append(line)
+    return numbers
+
+
+def _not_unique(numbers: Sequence[int], shown: str, why: str) -> NotUnique:
+    named_lines = ", ".join(map(str, numbers[:_PLACES_NAMED])) + (", ..." if len(numbers) > _PLACES_NAMED else "")
+    times = f"{len(numbers)} time{'s' if len(numbers) > 1 else ''}"
+    return NotUnique(
+        f"old_string occurs {times} in `{shown}`{why}, at line{'s' if len(numbers) > 1 else ''} {named_lines}; "
+        "add surrounding lines until it is unique, or use replace_all or expected_replacements",
+        details={"count": len(numbers), "lines": list(numbers[:1000])},
+    )
+
+
+# --- nothing matched ---
+
+_MARKS = {"\t": "→", "\r": "␍"}
+
+
+def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
+    near = nearest(lines, old)
+    if near is None:
+        return NoMatch(f"neither old_string nor anything like it is in `{shown}`; read the file again")
+    first, last = near.first + 1, near.last + 1
+    rows = [_visible(line.decode("utf-8", "replace")) for line in lines.raw[near.first : near.last + 1]]
+    rows = [f"{number:6d}|{row[:DIFF_WIDTH]}" for number, row in enumerate(rows[:_NEAREST_LINES], first)]
+    if last - first >= _NEAREST_LINES:
+        rows.append(f"      |[... {last - first + 1 - _NEAREST_LINES} more lines]")
+    excerpt = "\n".join(rows)
+    marks = " (→ is a tab, ␍ a CR, <U+...> an unusual character)" if re.search("[→␍]|<U\\+", excerpt) else ""
+    return NoMatch(
+        f"old_string is not in `{shown}`. The closest text is in lines {first} to {last}{marks}:\n{excerpt}",
+        details={"first_line": first, "last_line": last},
+    )
+
+
+def _visible(line: str) -> str:
+    return replaced(line, lambda char: _MARKS.get(char) or f"<U+{ord(char):04X}>")
+
+
+# --- the answer ---
+
+
+def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
+    count = len(plan.splices)
+    if not count and not plan.created:
+        return f"{shown} is unchanged: old_string and new_string are the same"
+    if plan.mode == "whole file":
+        done = f"created {shown}" if plan.created else f"replaced the whole of {shown}"
+    else:
+        done = f"edited {shown}: {count} replacement{'s' if count > 1 else ''} ({plan.mode})"
+    return f"dry run, nothing was written: {done}" if dry_run else done
+
+
+async def _cut(summary: str, rows: list[str], cache: OutputCache) -> TextResult:
+    """The beginning of a long diff; all of it is stored in the output cache."""
+    sink = cache.sink(room=0)
+    await sink.feed("\n".join([*rows, ""]).encode("utf-8", "replace"))
+    ref = (await sink.finish()).ref
+    whole = f'all of it: tool_output_cache(ref_id="{ref.id}")' if ref else "the rest was not stored"
+    shown = [row if len(row) <= DIFF_WIDTH else f"{row[:DIFF_WIDTH]} [...]" for row in rows[: DIFF_LINES - 1]]
+    note = f"[diff cut: {len(shown)} of {len(rows)} lines shown; {whole}]"
+    return TextResult("\n".join([summary, *shown, note]), ref)

@@ -1,0 +1,78 @@
+"""The notes under a command's output: how it ended and which files changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gripfast.host.files.changes import Changes
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.shell.ended import Ended, signal_name
+from gripfast.text.escape import escaped
+
+SHOWN = 20
+
+
+def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
+    """Notes on how a command ended; none for a plain success."""
+    if ended.reason == "timeout":
+        limit = f" after {timeout_ms / 1000:g} s" if timeout_ms else ""
+        yield f"[timed out{limit}: everything it started was ended; use run_in_background for longer work]"
+    elif ended.reason == "stopped":
+        yield "[stopped: the command and everything it started were ended]"
+    elif ended.reason == "lost":
+        yield "[the command killed the process that watches it; everything it started was ended]"
+    elif ended.signal is not None:
+        yield f"[killed by {signal_name(ended.signal)}]"
+    elif ended.exit_code:
+        yield f"[exit code {ended.exit_code}{_by_signal(ended.exit_code)}]"
+    if ended.left_running:
+        yield from _left(ended)
+
+
+def taken_out(ended: Ended, fs: ScopedFs) -> Iterator[str]:
+    """Notes on what a command made that other programs would run."""
+    for item in ended.quarantined:
+        yield (
+            f"[taken out of the workspace: {fs.show_real(item.path)} ({escaped(item.reason)}); "
+            f"the user can put it back with: gripfast quarantine release {item.id}]"
+        )
+
+
+def _by_signal(code: int) -> str:
+    name = signal_name(code - 128) if 128 < code < 192 else ""
+    return f": a process in it was killed by {name}" if name.startswith("SIG") else ""
+
+
+def _left(ended: Ended) -> Iterator[str]:
+    names = ", ".join(map(escaped, ended.left_names))
+    more = ended.left_running - len(ended.left_names)
+    if ended.reason in ("timeout", "stopped"):
+        yield f"[could not be ended: {names}]"
+    else:
+        yield f"[left running until the session ends: {names}{f' and {more} more' if more > 0 else ''}]"
+
+
+def changed_files(changes: Changes, fs: ScopedFs) -> Iterator[str]:
+    parts = [
+        f"{word} {_names(paths, fs)}"
+        for word, paths in (("created", changes.created), ("changed", changes.changed), ("deleted", changes.deleted))
+        if paths
+    ]
+    if parts:
+        yield f"[files: {'; '.join(parts)}]"
+    if not changes.whole:
+        yield "[files: there was not enough time to compare all of the workspace; what was missed is named next time]"
+    if changes.note:
+        yield f"[files: {changes.note}]"
+
+
+def _names(paths: Sequence[str], fs: ScopedFs) -> str:
+    shown = ", ".join(fs.show_real(path) for path in paths[:SHOWN])
+    return f"{shown} and {len(paths) - SHOWN} more" if len(paths) > SHOWN else shown
+
+
+def with_notes(text: str, notes: Sequence[str]) -> str:
+    """The output followed by the notes, each on its own line."""
+    if not text:
+        return "\n".join(notes or ["[no output]"])
+    return "\n".join([text.removesuffix("\n"), *notes]) if notes else text

@@ -1,0 +1,65 @@
+"""Glob: finds files by a pattern on their path, newest first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.keys import FS
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.fs import HERE, ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.search.records import GlobResult
+from gripfast.host.search.stop import stoppable
+from gripfast.text.escape import escaped
+
+MOST = 1000
+
+
+@tool(
+    name="Glob",
+    title="Find files",
+    effect="read",
+    subject="path",
+    idempotent=True,
+    profiles=("agent", "read-only", "codex", "lisp"),
+)
+async def glob(
+    pattern: Annotated[str, Field(description="Such as `**/*.py` or `src/**/*.{ts,tsx}`.")],
+    path: Annotated[WorkPath | None, Field(description="Directory to start in; default: the workspace.")] = None,
+    include_ignored: Annotated[bool, Field(description="Also find what .gitignore excludes.")] = False,
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+) -> str:
+    """Finds files by glob pattern, newest first, at most 1,000. Includes dot files, but not .git
+    or what .gitignore excludes."""
+    base = path or HERE
+    found = await stoppable(
+        lambda stop: fs.glob(pattern, base, include_ignored=include_ignored, limit=MOST, stop=stop)
+    )
+    if not found.paths:
+        return _no_match(found, pattern, fs.show(base), include_ignored)
+    return "\n".join([*map(escaped, found.paths), *_footer(found)])
+
+
+def _no_match(found: GlobResult, pattern: str, base: str, include_ignored: bool) -> str:
+    hints = [] if "**" in pattern or "/" in pattern else [f"`**/{escaped(pattern)}` looks in subdirectories too"]
+    hints += [] if include_ignored else ["include_ignored=true also finds what .gitignore excludes"]
+    words = [f"No file matches `{escaped(pattern)}` in `{base}`", *hints, *_warnings(found)]
+    return "; ".join(words)
+
+
+def _footer(found: GlobResult) -> list[str]:
+    """What the list leaves out."""
+    words: list[str] = []
+    if found.total > len(found.paths):
+        words.append(f"truncated: the newest {len(found.paths)} of {found.total} files; narrow the pattern")
+    words += _warnings(found)
+    return [f"[{'; '.join(words)}]"] if words else []
+
+
+def _warnings(found: GlobResult) -> list[str]:
+    words = [f"{found.unreadable} paths could not be read"] if found.unreadable else []
+    return [*words, "partial: timed out, there may be more"] if found.partial else words

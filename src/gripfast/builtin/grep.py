@@ -1,0 +1,152 @@
+"""Grep: finds text in files with ripgrep's regexes, in path order, with exact totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.keys import FS
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.fs import HERE, ScopedFs
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.search.hits import FileHits, HitLine
+from gripfast.host.search.records import GrepOptions, GrepResult, OutputMode
+from gripfast.host.search.stop import stoppable
+from gripfast.text.escape import escaped
+
+MOST_CONTEXT = 500
+MOST_SHOWN = 10_000
+FARTHEST = 100_000
+
+Context = Annotated[int | None, Field(ge=0, le=MOST_CONTEXT)]
+
+
+@tool(
+    name="Grep",
+    title="Search in files",
+    effect="read",
+    subject="path",
+    idempotent=True,
+    hides_bounds=True,
+    profiles=("agent", "read-only", "codex", "lisp"),
+)
+async def grep(
+    pattern: Annotated[str, Field(description="Regex in ripgrep's syntax; escape literal braces and parentheses.")],
+    path: Annotated[WorkPath | None, Field(description="File or directory; default: the workspace.")] = None,
+    glob: Annotated[str | None, Field(description="Only files like `*.py`; `!*.md` excludes.")] = None,
+    type: Annotated[str | None, Field(description="Only files of a ripgrep type: py, js, rust ...")] = None,
+    output_mode: Annotated[OutputMode, Field(description="Paths only, matching lines, or counts per file.")] = (
+        "files_with_matches"
+    ),
+    numbers: Annotated[bool, Field(alias="-n", description="Line numbers in content.")] = True,
+    ignore_case: Annotated[bool, Field(alias="-i", description="Ignore case.")] = False,
+    after: Annotated[Context, Field(alias="-A", description="Context lines after each match.")] = None,
+    before: Annotated[Context, Field(alias="-B", description="Context lines before.")] = None,
+    around: Annotated[Context, Field(alias="-C", description="Context lines on both sides.")] = None,
+    multiline: Annotated[bool, Field(description="Let matches, and `.`, span lines.")] = False,
+    head_limit: Annotated[int, Field(description="Matches (or files) to return; 0: all.", ge=0, le=MOST_SHOWN)] = 250,
+    offset: Annotated[int, Field(description="Matches (or files) to skip.", ge=0, le=FARTHEST)] = 0,
+    include_ignored: Annotated[bool, Field(description="Also search what .gitignore excludes.")] = False,
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+) -> str:
+    """Searches file contents with a regex; sorted by path, with totals. Includes dot files, but not .git, binary
+    files or what .gitignore excludes."""
+    options = GrepOptions(
+        mode=output_mode,
+        glob=glob,
+        type=type,
+        ignore_case=ignore_case,
+        before=(around or 0) if before is None else before,
+        after=(around or 0) if after is None else after,
+        multiline=multiline,
+        include_ignored=include_ignored,
+        limit=head_limit or MOST_SHOWN,
+        offset=offset,
+    )
+    found = await stoppable(lambda stop: fs.grep(pattern, path or HERE, options, stop=stop))
+    if not found.total_files:
+        return "; ".join([f"No matches for `{escaped(pattern)}` in `{fs.show(path or HERE)}`", *_warnings(found)])
+    notes = [*_footer(found, options), *_long_line(found)]
+    return "\n".join([*_body(found, options, numbers), f"[{'; '.join(notes)}]"])
+
+
+def _body(found: GrepResult, options: GrepOptions, numbers: bool) -> Iterator[str]:
+    match options.mode:
+        case "files_with_matches":
+            yield from (escaped(hits.path) for hits in found.files)
+        case "count":
+            yield from (f"{escaped(hits.path)}:{hits.count}" for hits in found.files)
+        case "content":
+            groups = _groups(found.files, apart=bool(options.before or options.after))
+            yield from (_shown(path, line, numbers) if line else "--" for path, line in groups)
+
+
+def _groups(files: tuple[FileHits, ...], *, apart: bool) -> Iterator[tuple[str, HitLine | None]]:
+    """The lines of all files; with context, None marks a gap between two lines."""
+    last: tuple[str, int] | None = None
+    for hits in files:
+        path = escaped(hits.path)
+        for line in hits.lines:
+            if apart and last is not None and last != (path, line.number - 1):
+                yield path, None
+            yield path, line
+            last = (path, line.number)
+
+
+def _shown(path: str, line: HitLine, numbers: bool) -> str:
+    mark = ":" if line.is_match else "-"
+    number = f"{line.number}{mark}" if numbers else ""
+    before = f"[{line.cut_before} bytes cut] " if line.cut_before else ""
+    after = f" [{line.cut_after} bytes cut]" if line.cut_after else ""
+    return f"{path}{mark}{number}{before}{line.text}{after}"
+
+
+def _footer(found: GrepResult, options: GrepOptions) -> list[str]:
+    """The total, what is not shown, and how to continue."""
+    files = _counted(found.total_files, "file")
+    if options.mode == "content":
+        total, summary = found.total_matches, f"{_counted(found.total_matches, 'matching line')} in {files}"
+    elif options.mode == "count":
+        total, summary = found.total_files, f"{_counted(found.total_matches, 'matching line')} in {files}"
+    else:
+        total, summary = found.total_files, f"{files} with matches"
+    end = min(options.offset + options.limit, total)
+    if options.offset >= total:
+        return [f"nothing at offset {options.offset}: {summary}", *_warnings(found)]
+    if options.offset == 0 and end == total:
+        return [summary, *_warnings(found)]
+    words = [f"{options.offset + 1}-{end} of {summary}"]
+    if end < total:
+        words.append(f"truncated, next offset={end}")
+    return [*words, *_warnings(found)]
+
+
+def _long_line(found: GrepResult) -> list[str]:
+    """The call that reads on in the first line that is cut; `-n` may be off, so it names the line by its offset."""
+    for hits in found.files:
+        for line in hits.lines:
+            if line.cut_before or line.cut_after:
+                place = f"offset={line.number - 1}, line_offset={line.cut_before}"
+                return [f'a cut line is read with Read(file_path="{escaped(hits.path)}", {place})']
+    return []
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _warnings(found: GrepResult) -> list[str]:
+    words: list[str] = []
+    if found.binary_files:
+        words.append(f"{_counted(found.binary_files, 'binary file')} also matched, not shown")
+    if found.not_searched:
+        words.append(f"the pattern was not looked for in {found.not_searched}; give `path` to search such files")
+    if found.unreadable:
+        words.append(f"{_counted(found.unreadable, 'path')} could not be read")
+    if found.partial:
+        words.append("partial: timed out after 20 s, there may be more; narrow path, glob or type")
+    return words

@@ -1,0 +1,36 @@
+"""KillBash: ends a background shell."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.endings import ending
+from gripfast.builtin.keys import SHELL
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.shell.shells import Shells
+
+
+@tool(
+    name="KillBash",
+    title="End a background shell",
+    effect="run",
+    output="bounded",
+    destructive=True,
+    session_only=True,
+    profiles=("agent", "codex"),
+)
+async def kill_bash(
+    bash_id: Annotated[str, Field(description="The id from Bash.")],
+    *,
+    shells: Annotated[Shells, Depends(SHELL)],
+) -> str:
+    """Ends a background shell and everything it started."""
+    ended_before = shells.look(bash_id).ended is not None
+    shell = await shells.kill(bash_id)
+    if ended_before:
+        return f"[{shell.name} had already ended; what it left running is ended now]"
+    notes = list(ending(shell.ended)) if shell.ended else []
+    return "\n".join([f"[{shell.name}]", *notes])

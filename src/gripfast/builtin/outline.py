@@ -1,0 +1,170 @@
+"""outline: a file as its definitions, bodies folded; a directory as the top level of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.keys import FS, OUTLINES, READS
+from gripfast.builtin.numbered import ROOM
+from gripfast.builtin.outline_map import directory_map
+from gripfast.builtin.outlining import Outline, Outlines
+from gripfast.errors import InvalidRegex, NotFile, TimedOut
+from gripfast.framework.context import ToolContext
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.search.records import GrepOptions
+from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern, PatternTimeout
+from gripfast.outline.definition import Definition
+from gripfast.outline.text import SourceText
+from gripfast.outline.view import Fold, FoldedView, Wanted, collapsed
+
+LONGEST_LINE = 400
+PATTERN_SECONDS = 5.0  # for all names of a call together
+MOST_HITS = 10_000
+MOST_PLACES = 5
+
+Named = Callable[[Definition], bool]
+
+
+@tool(
+    name="outline",
+    title="Show the outline",
+    effect="read",
+    subject="path",
+    output="bounded",
+    idempotent=True,
+    hides_bounds=True,
+    profiles=("agent", "read-only"),
+)
+def outline(
+    path: Annotated[WorkPath, Field(description="File, or directory for a map.")],
+    name_pattern: Annotated[str | None, Field(description="Regex on names like `Class.method`.")] = None,
+    content_pattern: Annotated[str | None, Field(description="Regex on lines.")] = None,
+    limit: Annotated[int, Field(description="Lines to return.", ge=1, le=10_000)] = 1000,
+    *,
+    ctx: ToolContext,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
+    outlines: Annotated[Outlines, Depends(OUTLINES)],
+) -> str:
+    """Shows a source file as its definitions with line numbers, bodies folded (`… 12–48`): cheaper than Read for a
+    large file. What matches a pattern is shown in full. For a directory: what its files define."""
+    named = _named(name_pattern, ctx)
+    try:
+        with fs.open_read(path) as file:
+            text, found = outlines.text_and_outline(file, fs.show(path), fs.encoding, lambda: ctx.cancelled)
+            file.record(reads)
+    except NotFile:
+        with fs.open_dir(path):  # a FIFO or device is refused here
+            return directory_map(fs, outlines, path, named, content_pattern, limit, ctx)
+    wanted = Wanted(named or (lambda _: False), _hits(fs, path, content_pattern))
+    view = collapsed(text, found.found, wanted, limit)
+    asked = [words for words in (name_pattern, content_pattern) if words]
+    return "\n".join(_rendered(view, text, found, fs.show(path), asked))
+
+
+def _named(source: str | None, ctx: ToolContext) -> Named | None:
+    """Whether a definition's name matches, written with dots or as C++ and Ruby do."""
+    if not source:
+        return None
+    try:
+        pattern = Pattern(source, Budget(PATTERN_SECONDS, lambda: ctx.now().timestamp()))
+    except BadLispPattern as error:
+        raise InvalidRegex(f"name_pattern {source!r} is not a valid regex: {error}") from None
+
+    def matches(definition: Definition) -> bool:
+        try:
+            name = definition.name
+            return bool(name) and (
+                pattern.search(name) or ("::" in source and pattern.search(name.replace(".", "::")))
+            )
+        except PatternTimeout as error:
+            raise TimedOut(f"{error} on the names of this file; make it simpler") from None
+
+    return matches
+
+
+def _hits(fs: ScopedFs, path: WorkPath, pattern: str | None) -> Sequence[int]:
+    if not pattern:
+        return ()
+    found = fs.grep(pattern, path, GrepOptions(mode="content", limit=MOST_HITS))
+    return [line.number for hits in found.files for line in hits.lines if line.is_match]
+
+
+def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str, asked: list[str]) -> Iterator[str]:
+    room = ROOM
+    cut = view.cut
+    count = 0
+    for row in view.rows:
+        line = str(row) if isinstance(row, Fold) else f"{row:6d}\t{_clipped(text.lines[row - 1])}"
+        room -= len(line.encode("utf-8", "replace")) + 1
+        if room < 0:
+            cut = row.first if isinstance(row, Fold) else row
+            break
+        count += isinstance(row, int)
+        yield line
+    yield from _notes(view, outline, shown, asked, count, cut)
+
+
+def _clipped(line: str) -> str:
+    return (
+        line
+        if len(line) <= LONGEST_LINE
+        else f"{line[:LONGEST_LINE]} [... {len(line) - LONGEST_LINE} more characters]"
+    )
+
+
+def _notes(
+    view: FoldedView, outline: Outline, shown: str, asked: list[str], count: int, cut: int | None
+) -> Iterator[str]:
+    """What is left out, why, and the call that shows it."""
+    said = list(outline.notes)
+    if said and count < view.total:
+        said.append("folded by indentation")
+    if asked and not view.expanded:
+        said.append(f"nothing in it matches {' or '.join(map(repr, asked))}")
+    if faults := outline.found.faults:
+        places = ", ".join(_place(*fault) for fault in faults[:MOST_PLACES])
+        more = f" and {len(faults) - MOST_PLACES} more" if len(faults) > MOST_PLACES else ""
+        said.append(f"does not parse at {places}{more}")
+    if view.depth is not None:
+        said.append("inner definitions are folded to keep to the limit")
+    if cut is not None:
+        said.append(f'the rest from line {cut} on: Read(file_path="{shown}", offset={cut - 1})')
+    if not view.total:
+        said.append(f"`{shown}` is empty")
+    elif count < view.total:
+        said.append(f"{count} of {view.total} lines; {_call(view, outline)}")
+    if said:
+        yield f"[{'; '.join(said)}]"
+
+
+def _place(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first}–{last}"
+
+
+def _call(view: FoldedView, outline: Outline) -> str:
+    """What to call again with to see what is folded: the largest definition, as an example."""
+    folds = [row for row in view.rows if isinstance(row, Fold)]
+    inside = [(fold, each) for fold in folds if (each := _around(outline, fold))]
+    if not inside:
+        first = max(folds, key=_size).first if folds else 1
+        return f"Read with offset={first - 1} shows what is folded"
+    _, definition = max(inside, key=lambda pair: _size(pair[0]))
+    return f'name_pattern="{definition.name[:80]}" shows that in full'
+
+
+def _size(fold: Fold) -> int:
+    return fold.last - fold.first + 1
+
+
+def _around(outline: Outline, fold: Fold) -> Definition | None:
+    """The innermost definition with a name around a fold."""
+    named = (each for each in outline.found.definitions if each.name and each.head < fold.first <= each.end)
+    return max(named, key=lambda each: each.depth, default=None)

@@ -1,0 +1,262 @@
+"""Read: numbered lines of a text file; also images, PDF pages and notebooks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.images import media_type, picture
+from gripfast.builtin.keys import FS, OFFERED, READS
+from gripfast.builtin.notebook import notebook
+from gripfast.builtin.numbered import LONGEST_LINE, ROOM, clipped, cut_note, numbered, numbered_piece
+from gripfast.errors import BinaryNotSupported, InvalidArgument, SizeLimitExceeded
+from gripfast.framework.context import ToolContext
+from gripfast.framework.definition import in_thread, tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.encodings import TextForm, is_binary, shown_form
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.lines import LinePiece, LineWindow, count_lines, data_chunks, line_piece, window
+from gripfast.host.files.opened import OpenFile
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.pdf import pdf_pages
+from gripfast.messages import ImagePart, Part, TextPart
+from gripfast.outline.languages import language_of
+from gripfast.text.cut import whole_characters
+
+LARGEST_IMAGE = 5 * 1024 * 1024
+LARGEST_DOCUMENT = 64 * 1024 * 1024
+MOST_PAGES = 20
+SMALL, SMALL_AND_KNOWN = 128 * 1024, 1024 * 1024
+_PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
+
+
+@tool(
+    name="Read",
+    title="Read a file",
+    effect="read",
+    subject="file_path",
+    idempotent=True,
+    hides_bounds=True,
+    profiles=("agent", "read-only", "codex", "lisp"),
+)
+async def read(
+    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
+    limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
+    line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
+    pages: Annotated[str | None, Field(description='PDF only: pages like "1-5", at most 20.')] = None,
+    *,
+    ctx: ToolContext,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
+    offered: Annotated[frozenset[str], Depends(OFFERED)],
+) -> str | list[Part]:
+    """Reads a file: text as numbered lines, images, PDF pages, notebook cells. Read a file before you edit it."""
+    work = partial(_read, fs, reads, file_path, ReadRequest(offset, limit, line_offset, pages), ctx)
+    answer = work(at_once=True) if fs.is_local else None
+    if answer is None:
+        answer = await in_thread(work, ctx) or ""
+    return _with_hint(answer, fs.show(file_path)) if "outline" in offered else answer
+
+
+def _with_hint(answer: str | list[Part], shown: str) -> str | list[Part]:
+    """Source that continues past the window: what shows the rest of it for less. Lines of the file have numbers, so
+    a last line without one is ours."""
+    if not isinstance(answer, str) or not answer.startswith("[lines ", answer.rfind("\n") + 1):
+        return answer
+    return f'{answer}\n[outline(path="{shown}") shows what it defines]' if language_of(shown) else answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Which part of a file is asked for."""
+
+    offset: int
+    limit: int
+    line_offset: int = 0
+    pages: str | None = None
+
+
+def _read(
+    fs: ScopedFs,
+    reads: ReadLog,
+    path: WorkPath,
+    wanted: ReadRequest,
+    ctx: ToolContext,
+    *,
+    at_once: bool = False,
+) -> str | list[Part] | None:
+    """`at_once` runs in the event loop's thread, which is faster for a small file; None for one that is not small."""
+    shown = fs.show(path)
+    with fs.open_read(path) as file:
+        small = SMALL_AND_KNOWN if file.recall(reads) and not shown.endswith(".ipynb") else SMALL
+        if at_once and (file.stat.st_size > small or file.head().startswith(b"%PDF-")):
+            return None
+        answer = _answer(fs, file, shown, wanted, ctx)
+        file.record(reads)
+    return answer
+
+
+def _answer(fs: ScopedFs, file: OpenFile, shown: str, wanted: ReadRequest, ctx: ToolContext) -> str | list[Part]:
+    head = file.head()
+    if media_type(head) is not None:
+        return _image(file, shown)
+    if head.startswith(b"%PDF-"):
+        return _pdf(file, shown, wanted.pages, ctx)
+    if wanted.pages is not None:
+        raise InvalidArgument(f"`pages` works only for PDF files, and `{shown}` is not one; use offset and limit")
+    if is_binary(head):
+        raise BinaryNotSupported(f"`{shown}` is binary ({file.stat.st_size} bytes); Read shows text, images and PDF")
+    if shown.endswith(".ipynb") and (cells := notebook(_whole(file, shown))) is not None:
+        return _cells(*cells, shown, wanted)
+    return _text(file, shown, wanted, fs.encoding)
+
+
+def _whole(file: OpenFile, shown: str, largest: int = LARGEST_DOCUMENT) -> bytes:
+    if file.stat.st_size > largest:
+        raise SizeLimitExceeded(f"`{shown}` has {file.stat.st_size} bytes; at most {largest} can be shown")
+    return file.content()
+
+
+# --- text ---
+
+
+def _text(file: OpenFile, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
+    encoding = None if file.form.wide else encoding
+    if wanted.line_offset:
+        return _piece(file.piece(wanted.offset, wanted.line_offset, ROOM), shown, wanted, encoding)
+    return _lines(file.window(wanted.offset, wanted.limit, budget=ROOM), shown, wanted, encoding)
+
+
+def _lines(window: LineWindow, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
+    lines = window.lines
+    for at in window.long:
+        lines[at] = whole_characters(lines[at], encoding)
+    joined = b"\n".join(lines)
+    form = shown_form(joined, encoding)
+    rows = joined.decode(form.codec, "backslashreplace").split("\n") if lines else []
+    cuts = _clip(rows, window, form) if window.long or max(map(len, rows), default=0) > LONGEST_LINE else []
+    fitting = numbered(rows, window.first)
+    shown_cuts = [cut for cut in cuts if cut[0] < window.first + len(fitting)]
+    notes = cut_note(shown_cuts, partial(_call, shown)) + _notes(window, len(fitting), shown, wanted)
+    return "\n".join([*fitting, *notes, *_undecoded(form, shown)])
+
+
+def _clip(rows: list[str], window: LineWindow, form: TextForm) -> list[tuple[int, int]]:
+    """Clips long rows; gives their line numbers and how many bytes of each are shown."""
+    cuts: list[tuple[int, int]] = []
+    for at, row in enumerate(rows):
+        if len(row) > LONGEST_LINE or at in window.long:
+            line = window.lines[at]
+            cut = clipped(line, window.long.get(at, len(line)), form.codec)
+            rows[at] = cut.row
+            cuts.append((window.first + at, cut.end))
+    return cuts
+
+
+def _piece(piece: LinePiece | None, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
+    """One line from byte `line_offset` on."""
+    number = wanted.offset + 1 if wanted.offset >= 0 else wanted.offset
+    if piece is None or wanted.line_offset >= piece.length:
+        size = f"has {piece.length} bytes" if piece else "does not exist"
+        return f"[line {number} of `{shown}` {size}; line_offset {wanted.line_offset} is past the end]"
+    data = whole_characters(piece.data, encoding)
+    form = shown_form(data, encoding)
+    if len(data.decode(form.codec, "backslashreplace").encode()) > ROOM:
+        data = whole_characters(data[: ROOM // 4], encoding)  # a byte takes at most four: `\xNN`
+    end = wanted.line_offset + len(data)
+    text = data.decode(form.codec, "backslashreplace")
+    row = numbered_piece(number, text, wanted.line_offset, piece.length - end)
+    notes = cut_note([(number, end)] if end < piece.length else [], partial(_call, shown))
+    if piece.more and not notes and number != -1:
+        notes = [f"[line {number} ends here; continue with {_call(shown, f'offset={wanted.offset + 1}')}]"]
+    return "\n".join([row, *notes, *_undecoded(form, shown)])
+
+
+def _undecoded(form: TextForm, shown: str) -> list[str]:
+    if form.exact:
+        return []
+    return [f"[`{shown}` is not UTF-8: invalid bytes are shown as \\xNN; to edit it, set `encoding` in the config]"]
+
+
+def _call(shown: str, place: str) -> str:
+    return f'Read(file_path="{shown}", {place})'
+
+
+def _notes(window: LineWindow, count: int, shown: str, wanted: ReadRequest) -> list[str]:
+    """What is not shown, and the call that shows it."""
+    if not count:
+        return [_nothing(window.total or 0, shown, wanted.offset)]
+    last = window.first + count - 1
+    if count == len(window.lines) and not window.more:
+        return ["[lines are numbered from the end]"] if window.first < 0 else []
+    total = f" of {window.total}" if window.total is not None else ""
+    cut = " (64 KiB at most)" if count < wanted.limit else ""
+    following = last if window.first > 0 else last + 1
+    limit = f", limit={wanted.limit}" if wanted.limit != 2000 else ""
+    call = _call(shown, f"offset={following}{limit}")
+    return [f"[lines {window.first} to {last}{total} shown{cut}; continue with {call}]"]
+
+
+def _nothing(total: int, shown: str, offset: int) -> str:
+    if total == 0:
+        return f"[`{shown}` is empty]"
+    return f"[`{shown}` has {total} line{'s' if total > 1 else ''}; offset {offset} is past the end]"
+
+
+# --- other kinds ---
+
+
+def _image(file: OpenFile, shown: str) -> list[Part]:
+    data = _whole(file, shown, LARGEST_IMAGE)
+    found = picture(data)
+    if found is None:
+        raise BinaryNotSupported(f"`{shown}` looks like an image ({media_type(data)}), but its header is damaged")
+    words = f"`{shown}`: {found.media_type}, {found.width}x{found.height}, {len(data)} bytes"
+    return [TextPart(words), ImagePart(data, found.media_type, found.width, found.height)]
+
+
+def _pdf(file: OpenFile, shown: str, pages: str | None, ctx: ToolContext) -> str:
+    first, last = _page_range(pages)
+    found = pdf_pages(_whole(file, shown), first, last - first + 1, shown, is_cancelled=lambda: ctx.cancelled)
+    if first > found.total:
+        return f"[`{shown}` has {found.total} pages; page {first} is past the end]"
+    rows: list[str] = []
+    for number, text in enumerate(found.texts, first):
+        page = [f"<page {number} of {found.total}>", text.strip() or "[no text on this page]"]
+        if rows and sum(len(row.encode()) + 1 for row in (*rows, *page)) > ROOM:
+            last = number - 1
+            break
+        rows += page
+    last = min(last, found.total)
+    if last < found.total:
+        rows.append(f'[pages {first} to {last} of {found.total} shown; continue with pages="{last + 1}-..."]')
+    return "\n".join(rows)
+
+
+def _page_range(pages: str | None) -> tuple[int, int]:
+    if pages is None:
+        return 1, MOST_PAGES
+    match = _PAGES.match(pages)
+    first = int(match[1]) if match else 0
+    last = int(match[2] or first) if match else 0
+    if not 1 <= first <= last or last - first >= MOST_PAGES:
+        raise InvalidArgument(f'`pages` is {pages!r}; use a page or a range like "1-5", at most {MOST_PAGES} pages')
+    return first, last
+
+
+def _cells(text: str, pictures: list[ImagePart], shown: str, wanted: ReadRequest) -> str | list[Part]:
+    data = text.encode("utf-8", "replace")
+    total = count_lines(data_chunks(data))
+    here = replace(wanted, offset=wanted.offset if wanted.offset >= 0 else max(0, total + wanted.offset))
+    if here.line_offset:
+        answer = _piece(line_piece(data_chunks(data), here.offset, here.line_offset, ROOM), shown, here, None)
+    else:
+        found = window(data_chunks(data), here.offset, here.limit, budget=ROOM, count=True)
+        answer = _lines(found, shown, here, None)
+    return [TextPart(answer), *pictures] if pictures else answer

@@ -1,0 +1,134 @@
+"""Ready-made rule sets: `read-only`, `workspace`, `trusted`. docs/guides/choosing-rules.md says what each allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+from gripfast.builtin.tools import TOOLS
+from gripfast.call.decision import Action, PermissionRule
+from gripfast.call.rules import Permissions
+from gripfast.call.shell.programs import VERSIONS
+
+
+def _listed(text: str) -> list[str]:
+    return [" ".join(item.split()) for item in text.split(",")]
+
+
+# Programs that only look, with the options their tables know.
+LOOKING = _listed(
+    """ls, cat, tac, nl, head, tail, wc, stat, file, du, df, tree, basename, dirname, realpath, readlink, md5sum,
+    sha1sum, sha256sum, sha512sum, cksum, cmp, diff, comm, strings, od, hexdump, xxd, base64, sort, uniq, cut, tr,
+    paste, join, fold, fmt, column, rev, expand, unexpand, sed, awk, jq, grep, egrep, fgrep, rg, find, fd, fdfind,
+    echo, printf, pwd, true, false, cd, test, type, which, whereis, date, id, whoami, groups, uname, hostname, nproc,
+    uptime, free, ps, seq, sleep, command -v"""
+)
+SHELL_WORDS = _listed(":, exit, return, break, continue, wait, set, read")
+LOOKING_EXACTLY = [*_listed("ps aux, ps -ef, git --version, node --version, node -v"), *sorted(VERSIONS)]
+GIT_LOOKING = _listed(
+    """status, diff, log, show, whatchanged, reflog, shortlog, branch, tag, rev-parse, rev-list, ls-files, ls-tree,
+    blame, describe, grep, cat-file, merge-base, show-ref, for-each-ref, name-rev, check-ignore, diff-tree,
+    count-objects, remote, remote get-url, stash list, stash show, worktree list"""
+)
+
+# They run the project's own code, or write in the workspace.
+WORKING = _listed(
+    """pytest, python -m pytest, python3 -m pytest, python -m unittest, python3 -m unittest, python -m mypy, python3
+    -m mypy, python -m json.tool, python3 -m json.tool, ruff check, ruff format, mypy, pyright, black, isort, flake8,
+    tox, nox, uv sync, uv lock, uv pip, pip install, pip3 install, pip list, pip show, pip freeze, npm test, npm
+    run, npm ci, npm install, npm ls, npm root, npm outdated, npx, pnpm install, pnpm run, pnpm test, pnpm build,
+    pnpm lint, yarn install, yarn run, yarn test, yarn build, yarn lint, bun install, bun test, bun run, tsc, tsgo,
+    tsx, ts-node, eslint, prettier, vitest, jest, mocha, biome, cargo test, cargo check, cargo build, cargo clippy,
+    cargo fmt, cargo tree, cargo run, cargo doc, cargo bench, cargo update, cargo metadata, go test, go build, go
+    vet, go list, go run, go mod tidy, go mod download, go mod verify, go fmt, go doc, gofmt, gradle, ./gradlew,
+    mvn, ./mvnw, make, mkdir, touch, rmdir, cp, mv, tee, sed -i, sed -i.bak, sed -E -i, sed -r -i, sed -Ei, git add,
+    git commit, git switch, git checkout, git stash, git stash push, git stash pop, git stash apply, git merge,
+    git rebase, git restore --staged, git mv, git worktree add, git worktree prune"""
+)
+# Where the project's code may run, the project's own programs may also say which they are. rustup and go fetch the
+# version that the project names, so these say it nowhere else.
+SAYING_VERSIONS = [*sorted(VERSIONS), *_listed("cargo --version, rustc --version, go version")]
+WORKING_ANYHOW = _listed("git tag ?*, git tag -a ?* -m ?*")  # plain words, so no other options
+REMOVING = _listed("rm")
+
+# What can't be taken back, or reaches beyond the machine: asked about even where everything else is allowed.
+NOT_LIGHTLY = _listed(
+    """sudo, sudoedit, su, doas, pkexec, dd, shred, mkfs*, fdisk, parted, shutdown, reboot, poweroff, halt, crontab,
+    systemctl, ssh, sshpass, scp, rsync, sftp, twine, rm -*, find -delete, git push, git send-pack, git subtree push,
+    git lfs push, git clean, git reset, git filter-branch, git update-ref, cargo publish, gem push, poetry publish,
+    uv publish, pdm publish, hatch publish, flit publish, bun publish, npm *publish*, npm *deploy*, npm *release*,
+    yarn *publish*, yarn *deploy*, yarn *release*, pnpm *publish*, pnpm *deploy*, pnpm *release*, make *publish*,
+    make *deploy*, make *release*, mvn *deploy*, mvn release*, mvnw *deploy*, mvnw release*, gradle *publish*,
+    gradle *deploy*, gradle *upload*, gradle release, gradlew *publish*, gradlew *deploy*, gradlew *upload*, gradlew
+    release, docker push, docker --push, podman push, podman --push, gh, glab, chmod -*, chown, kubectl, helm,
+    terraform, vercel, netlify, wrangler, firebase, aws, gcloud, az"""
+)
+# A shell that is given no script runs what it is fed.
+SHELLS_THAT_READ = [
+    f"{shell}{words}"
+    for shell in ("sh", "bash", "dash", "zsh", "ksh", "fish")
+    for words in ("", " -", " - *", " -?", " -??", " -s *", " /dev/stdin *", " /dev/fd/0 *", " /proc/self/fd/0 *")
+]
+
+
+@lru_cache(maxsize=8)
+def rule_set(name: str) -> Permissions:
+    """A ready-made rule set by name."""
+    if name not in RULE_SETS:
+        raise ValueError(f"no rule set {name!r}; there are {', '.join(RULE_SETS)}")
+    return RULE_SETS[name]()
+
+
+def _of_the_session() -> list[str]:
+    """The tools that touch nothing but the session itself."""
+    return [tool.name for tool in TOOLS if tool.traits.session_only]
+
+
+def _for_tools(tools: Iterable[str], action: Action) -> list[PermissionRule]:
+    return [PermissionRule(tool, "*", action) for tool in tools]
+
+
+def _for_commands(patterns: Iterable[str], action: Action) -> list[PermissionRule]:
+    return [PermissionRule("effect:run", pattern, action) for pattern in patterns]
+
+
+def _looking() -> list[PermissionRule]:
+    programs = [f"{program} *" for program in (*LOOKING, *SHELL_WORDS)]
+    git = [f"git {command} *" for command in GIT_LOOKING]
+    return _for_commands([*programs, *LOOKING_EXACTLY, *git], "allow")
+
+
+def _working() -> list[PermissionRule]:
+    anyhow = [PermissionRule("effect:run", pattern, "allow", any_options=True) for pattern in WORKING_ANYHOW]
+    return [*_for_commands([f"{program} *" for program in (*WORKING, *SAYING_VERSIONS)], "allow"), *anyhow]
+
+
+def _read_only() -> Permissions:
+    tools = _for_tools(["effect:read", *_of_the_session()], "allow")
+    return Permissions("deny", [*tools, *_looking()], inside_only=True)
+
+
+def _workspace(*, undo: bool = False) -> Permissions:
+    """`undo` says that what is removed can be brought back, so that `rm` inside the workspace needs no question."""
+    tools = _for_tools(["effect:read", "effect:write", *_of_the_session()], "allow")
+    removing = _for_commands([f"{program} *" for program in REMOVING], "allow") if undo else []
+    return Permissions("ask", [*tools, *_looking(), *_working(), *removing], inside_only=True, unknown_reads=True)
+
+
+def _trusted() -> Permissions:
+    not_lightly = [f"{program} *" for program in NOT_LIGHTLY]
+    return Permissions("allow", _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask"))
+
+
+IN_WORDS: Mapping[str, str] = {
+    "read-only": "commands may only look at the workspace",
+    "workspace": "what leaves the workspace and unknown programs are asked about",
+    "trusted": "what can't be undone or reaches other machines (push, publish, sudo, ssh, rm -r) is asked about",
+}
+"""What each set holds back, for the model and for people, after `Rules: `."""
+
+RULE_SETS: Mapping[str, Callable[[], Permissions]] = {
+    "read-only": _read_only,
+    "workspace": _workspace,
+    "trusted": _trusted,
+}

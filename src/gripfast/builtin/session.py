@@ -1,0 +1,261 @@
+"""Opens a Session over the built-in tools."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from anyio import to_thread
+
+from gripfast.builtin.keys import CACHE, FS, OFFERED, READS, RECORD, SHELL, TODOS, WATCH, watch_of
+from gripfast.builtin.machine import ShellPlace, facts_of
+from gripfast.builtin.rulesets import IN_WORDS
+from gripfast.builtin.todos import Todos
+from gripfast.builtin.tools import TOOLS
+from gripfast.call.cache import OutputCache, Store
+from gripfast.call.hooks import AskCallback, PostToolCall, PreToolCall, Remember
+from gripfast.call.rules import Permissions, Spell, rules_hook
+from gripfast.call.run import Session
+from gripfast.errors import InvalidArgument
+from gripfast.framework.context import Factory
+from gripfast.framework.definition import Tool
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
+from gripfast.host.files.watch import Watch
+from gripfast.host.record.record import Record
+from gripfast.host.record.shelf import RecordOptions
+from gripfast.host.record.undo import UndoResult, undo
+from gripfast.host.shell.sandbox import Mode, choose
+from gripfast.host.shell.shells import Shells, share_tmp, shells_over
+from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.stores.store import EmbeddedStore
+
+
+def shared_dependencies(
+    fs: ScopedFs, cache: OutputCache, tools: Iterable[Tool], *, require_read: bool = True
+) -> dict[str, Factory]:
+    """What the built-in tools of one session share, as factories by dependency id."""
+    reads, offered = ReadLog(required=require_read), frozenset(tool.name for tool in tools)
+    return {FS.id: lambda: fs, READS.id: lambda: reads, CACHE.id: lambda: cache, OFFERED.id: lambda: offered}
+
+
+def output_cache(cache: OutputCache | Store | str | None, session: str) -> OutputCache:
+    """The output cache of a session: in Redis (by URL), in a given store, or in the embedded one."""
+    match cache:
+        case OutputCache():
+            return cache
+        case None:
+            return OutputCache(EmbeddedStore(), session=session, owns_store=True)
+        case str():
+            return OutputCache(RedisStore(cache), session=session, owns_store=True)
+        case _:
+            return OutputCache(cache, session=session)
+
+
+def shells_in(
+    fs: ScopedFs, sandbox: Mode, env: Iterable[str], place: ShellPlace, sockets: Iterable[str] = ()
+) -> Factory:
+    """A factory of shells that are closed with their session. `place` tells the rules where they are."""
+
+    async def shells() -> AsyncGenerator[Shells, None]:
+        async with shells_over(fs, sandbox, env, sockets, directory=place.start) as opened:
+            place.shells = opened
+            yield opened
+
+    return shells
+
+
+def builtin_tools(fs: ScopedFs) -> list[Tool]:
+    """The built-in tools bound to a file system, for `execute_raw` or for your own Session.
+
+    All tools over one `fs`, also those of `read_tool(fs)` and its like, share what was read, the todos, the stored
+    outputs, one shell and one watch over the files, which end with the program.
+    """
+    return [bound_tool(fs, tool) for tool in TOOLS]
+
+
+def bound_tool(fs: ScopedFs, tool: Tool) -> Tool:
+    """A tool bound to a file system and to what the tools over it share."""
+    (named,) = described([tool], "auto")
+    return named.bind(fs.shared(_shared))
+
+
+def _shared(fs: ScopedFs) -> dict[str, Factory]:
+    shells, todos = shells_over(fs), Todos()
+    cache = output_cache(None, uuid.uuid4().hex)
+    cache.read_with(TOOLS)
+    shared = {**shared_dependencies(fs, cache, TOOLS), SHELL.id: lambda: shells, TODOS.id: lambda: todos}
+    return {**shared, WATCH.id: _LazyWatch(fs).get}
+
+
+def described(tools: Iterable[Tool], sandbox: Mode, rules: str = "") -> list[Tool]:
+    """The tools with their descriptions as a session shows them: those that run commands name the sandbox and what
+    the rule set `rules` asks about.
+
+    Which sandbox works here is tried out only if some tool asks for it.
+    """
+    held = f" Rules: {IN_WORDS[rules]}." if rules in IN_WORDS else ""
+    return [
+        tool.describe(f"{tool.description} {choose(sandbox).words}.{held}") if tool.traits.names_sandbox else tool
+        for tool in tools
+    ]
+
+
+class _LazyWatch:
+    """The watch over a session's files, made when it is first needed."""
+
+    def __init__(self, fs: ScopedFs) -> None:
+        self._fs = fs
+        self._made: Watch | None = None
+
+    def get(self) -> Watch:
+        if self._made is None:
+            self._made = watch_of(self._fs)
+        return self._made
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+
+class WorkspaceSession(Session):
+    """A session over files. With a record, its calls can be listed and undone."""
+
+    def __init__(
+        self, tools: Iterable[Tool], *, fs: ScopedFs, record: Record | None, watch: _LazyWatch, **options: Any
+    ) -> None:
+        super().__init__(tools, recorder=record, **options)
+        self.fs = fs
+        self._record = record
+        self._watch = watch
+
+    @property
+    def record(self) -> Record:
+        """What the calls of this session did. Raises InvalidArgument if the session was opened without it."""
+        if self._record is None:
+            raise InvalidArgument("this session has no record; open it with record=True")
+        return self._record
+
+    def prepare(self) -> None:
+        """Starts in the background what the first command of a recorded session would wait for."""
+        if self._record is not None:
+            self._record.watch_with(self._watch.get())
+
+    async def undo(
+        self, calls: Sequence[int] | None = None, paths: Sequence[str] = (), *, dry_run: bool = False
+    ) -> UndoResult:
+        """Takes back what calls changed (by default the last that changed something), where nobody else has
+        changed it since. `paths` choose among what they changed."""
+        places = [self.fs.real(WorkPath.parse(path)) for path in paths]
+        work = functools.partial(undo, self.record, calls, places, dry_run=dry_run)
+        return await to_thread.run_sync(work)
+
+    async def close(self) -> None:
+        await super().close()
+        if self._record is not None:
+            await to_thread.run_sync(self._record.close)
+        await to_thread.run_sync(self._watch.close)
+
+
+def open_session(
+    scope: Scope | ScopedFs,
+    *,
+    tools: Iterable[Tool] = (),
+    builtin: Iterable[Tool] | None = None,
+    overrides: Mapping[str, Factory] | None = None,
+    permissions: Permissions | None = None,
+    ask: AskCallback | None = None,
+    before: Iterable[PreToolCall] = (),
+    after: Iterable[PostToolCall] = (),
+    cache: OutputCache | Store | str | None = None,
+    require_read: bool = True,
+    sandbox: Mode = "auto",
+    env: Iterable[str] = (),
+    place: ShellPlace | None = None,
+    rules: str = "",
+    remember: Remember | None = None,
+    sockets: Iterable[str] = (),
+    record: bool | RecordOptions = False,
+    redact: Callable[[str], str] | None = None,
+    logger: logging.Logger | None = None,
+    id: str | None = None,
+) -> WorkspaceSession:
+    """A session with the built-in tools and yours, confined to `scope`. Use it with `async with`.
+
+    `builtin` chooses among the built-in tools (default: all). Without `permissions` every tool runs; with them, a
+    call that needs approval is refused if there is no `ask`.
+    With `require_read`, a file that exists must be read before it is written or edited.
+    `sandbox` confines commands to the scope: "auto" uses the best one available, "require" raises if there is none.
+    `env` names further environment variables that commands may see, `sockets` the Unix sockets of other programs that
+    they may reach. `place` is where the shell starts and then is.
+    `rules` names the rule set that `permissions` is, for Bash's description. `remember` stores the rules that a
+    person wants to keep for later sessions.
+    With `record`, every call and what it changed is recorded in the user's state directory, and can be undone;
+    `redact` is applied to every text before.
+    """
+    fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
+    share_tmp(fs, sandbox)
+    id = id or uuid.uuid4().hex
+    outputs = output_cache(cache, id)
+    where = place or ShellPlace()
+    env = tuple(env)
+    watch = _LazyWatch(fs)
+    chosen = [*described(TOOLS if builtin is None else builtin, sandbox, rules), *tools]
+    recorded = _record(fs, id, record, redact)
+    shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
+    shared |= {SHELL.id: shells_in(fs, sandbox, env, where, sockets), WATCH.id: watch.get}
+    shared |= {RECORD.id: lambda: recorded} if recorded else {}
+    return WorkspaceSession(
+        chosen,
+        fs=fs,
+        record=recorded,
+        watch=watch,
+        overrides={**shared, **(overrides or {})},
+        cache=outputs,
+        ask=ask,
+        before=(*_rules(permissions, fs, where, sandbox, env), *before),
+        remember=remember,
+        place=functools.partial(_placed, fs),
+        after=after,
+        logger=logger,
+        id=id,
+    )
+
+
+def _record(
+    fs: ScopedFs, id: str, record: bool | RecordOptions, redact: Callable[[str], str] | None
+) -> Record | None:
+    if not record:
+        return None
+    options = record if isinstance(record, RecordOptions) else None
+    return Record(fs, id, options, redact) if redact else Record(fs, id, options)
+
+
+def _rules(
+    permissions: Permissions | None, fs: ScopedFs, place: ShellPlace, sandbox: Mode, env: Iterable[str]
+) -> tuple[PreToolCall, ...]:
+    """The rules come before any other hook, and know the workspace and the machine."""
+    if permissions is None:
+        return ()
+    return (rules_hook(permissions.within(fs.roots, facts_of(fs, place, sandbox, env)), spelling(fs)),)
+
+
+def _placed(fs: ScopedFs, tool: Tool, subject: object) -> object:
+    """A path bound to the place it leads to now, which is the place that is judged, shown and opened."""
+    if not isinstance(subject, WorkPath):
+        return subject
+    return fs.judged(subject, written=tool.traits.effect == "write")
+
+
+def spelling(fs: ScopedFs) -> Spell:
+    """How the rules read a path: as requested and as it really is."""
+
+    def spell(subject: object) -> tuple[str, ...]:
+        return fs.spellings(subject) if isinstance(subject, WorkPath) else (str(subject),)
+
+    return spell

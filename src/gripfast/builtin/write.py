@@ -1,0 +1,53 @@
+"""Write: creates a file, or replaces one that was read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gripfast.builtin.keys import FS, READS
+from gripfast.framework.context import ToolContext
+from gripfast.framework.definition import tool
+from gripfast.framework.depends import Depends
+from gripfast.host.files.diff import counted
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.paths import WorkPath
+
+
+@tool(
+    name="Write",
+    title="Write a file",
+    effect="write",
+    subject="file_path",
+    destructive=True,
+    idempotent=True,
+    profiles=("agent", "codex", "lisp"),
+)
+def write(
+    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    content: Annotated[str, Field(description="The whole new content.")],
+    *,
+    fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
+    ctx: ToolContext,
+) -> str:
+    """Creates a file and its directories, or replaces one that was read in this session. A replaced file keeps
+    its encoding, line endings and final newline."""
+    change = fs.write(file_path, content, reads=reads, last_word=ctx.check_cancelled)
+    shown = display_path(fs, file_path, change.real)
+    size = len(change.after)
+    if change.before is None:
+        return f"created {shown}: {size} bytes, {counted(b'', change.after)[0]} lines"
+    if change.before == change.after:
+        return f"{shown} already has this content ({size} bytes); nothing was written"
+    added, removed = counted(change.before, change.after)
+    note = "" if change.after == content.encode() else "; its encoding, line endings and final newline were kept"
+    return f"overwrote {shown}: {size} bytes, {added} lines added, {removed} removed{note}"
+
+
+def display_path(fs: ScopedFs, path: WorkPath, real: str) -> str:
+    """A path for an answer, with the real path if that is a different one."""
+    shown, place = fs.show(path), fs.show_real(real)
+    return f"`{shown}`" if shown == place else f"`{shown}` (in fact `{place}`)"

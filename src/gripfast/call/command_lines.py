@@ -1,0 +1,373 @@
+"""Judging a shell line: every command of it, by the rules, or what can be said when it can't be proved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from gripfast.call.decision import Action, Decision, PermissionRule, strictest
+from gripfast.call.places import LinePlaces, may_place_links, without_command
+from gripfast.call.resolved import git_problem, is_shadowed, npx_problem, program_problem
+from gripfast.call.shell.commands import CommandPattern, Tables, command_pattern, open_words_problem, plainly
+from gripfast.call.shell.denied import DEEPEST, Words, sightings, unknown_where_run, unproved_text, walked
+from gripfast.call.shell.options import Program
+from gripfast.call.shell.programs import INTERPRETERS, PROJECT, SHELL_STATE, VERSIONS, WRAPPERS
+from gripfast.call.shell.reader import read_script
+from gripfast.call.shell.recogniser import Proved, recognise
+from gripfast.call.shell.words import (
+    Argv,
+    Command,
+    NotProvable,
+    Redirect,
+    Script,
+    Unknown,
+    Word,
+    assignment_problem,
+    plain_words,
+)
+from gripfast.call.shell.wrapping import runs_the_project, unwrapped
+from gripfast.text.escape import escaped
+from gripfast.text.fold import folded
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A rule made ready. `order` is its place among the rules."""
+
+    order: int
+    rule: PermissionRule
+    pattern: CommandPattern
+
+
+_Shelf: TypeAlias = Mapping[str, Sequence[_Known]]
+_ANY = ""  # the shelf of rules that name no program
+
+
+@dataclass(frozen=True, slots=True)
+class LineRules:
+    """The rules about one tool that runs commands, by the program they name."""
+
+    default_action: Action
+    allows: _Shelf
+    asks: _Shelf
+    denies: _Shelf
+    tables: Tables
+    inside_only: bool
+    places: LinePlaces
+
+    @classmethod
+    def of(
+        cls,
+        rules: Sequence[PermissionRule],
+        *,
+        default_action: Action,
+        programs: Mapping[str, Program],
+        inside_only: bool,
+        places: LinePlaces,
+    ) -> LineRules:
+        shelves: dict[str, dict[str, list[_Known]]] = {"allow": {}, "ask": {}, "deny": {}}
+        for order, rule in enumerate(rules):
+            known = _Known(order, rule, command_pattern(rule.pattern))
+            shelves[rule.action].setdefault(known.pattern.program, []).append(known)
+        return cls(
+            default_action, shelves["allow"], shelves["ask"], shelves["deny"], Tables(programs), inside_only, places
+        )
+
+    def judge(self, line: str) -> Decision:
+        script = self._read(line)
+        if isinstance(script, NotProvable):
+            return self._judge_unproved(line, script)
+        parts: list[Decision] = []
+        places = self._places(script)
+        changing = sum(may_place_links(command.words) for command in script.commands)
+        for command in script.commands:
+            others = changing - may_place_links(command.words)
+            parts.append(self._judge_part(command, replace(places, changes=others > 0)))
+            places = places.after(command)
+        decision = strictest([*self._elsewhere(script), *self._fetched(script), *parts])
+        commands = tuple(plain_words(command.words) for command in script.commands if command.words)
+        return replace(decision, commands=commands, parts=tuple(parts))
+
+    def _read(self, line: str) -> Script | NotProvable:
+        """Level one where every word is known; level two where every command is."""
+        proof = recognise(line)
+        if isinstance(proof, Proved):
+            return Script(tuple(Command(argv) for argv in proof.commands))
+        script = read_script(line) if self.places.facts.is_bash else proof
+        if isinstance(script, Script) and script.is_fed and any(_is_shell(word) for word in _all_words(script)):
+            return NotProvable("a shell may read the text that is given as input, and run it")
+        return script
+
+    def _places(self, script: Script) -> LinePlaces:
+        roots = self.places.workspace.roots
+        here = self.places.facts.directory() or (roots[0] if roots else "")
+        known = not any(self.places.outside(value) for value in script.values)
+        # In a loop, what stands before a `cd` runs after it as well.
+        lost = any(command.repeated and without_command(command.words)[:1] == ("cd",) for command in script.commands)
+        changed = any(command.repeated and may_place_links(command.words) for command in script.commands)
+        return replace(
+            self.places,
+            directories=(here,),
+            unknown_reads=self.places.unknown_reads and known,
+            is_lost=lost,
+            trusting=self.default_action == "allow",
+            has_changed=changed,
+        )
+
+    def _elsewhere(self, script: Script) -> Iterator[Decision]:
+        """Words that look relative are about another place when the shell is not in the workspace."""
+        here = self.places.facts.directory()
+        if not self.inside_only or not here or self.places.workspace.holds(here):
+            return
+        first = script.commands[0].words
+        if not (first[:1] == ("cd",) and str(first[-1]).startswith("/")):
+            yield Decision("ask", f"the working directory, {escaped(here)}, is outside the workspace")
+
+    def _fetched(self, script: Script) -> Iterator[Decision]:
+        """An interpreter without a script runs what it is fed; here it may be what another command fetches."""
+        names = {str(word).rpartition("/")[2] for command in script.commands for word in command.words[:1]}
+        if names.isdisjoint(("curl", "wget")):
+            return
+        fed = [command.words for command in script.commands if _runs_its_input(command.words)]
+        if fed:
+            yield Decision("ask", f"`{_shown(fed[0])}` may run what the line fetches")
+
+    def _judge_unproved(self, line: str, proof: NotProvable) -> Decision:
+        """Never allowed. Denied when a denied command is seen in it."""
+        if self.denies:
+            seen = walked(line)
+            caught = _first_caught(self.denies, sightings(seen))
+            if caught is not None:
+                return replace(_by(caught[0], caught[1]), commands=_printable(seen))
+        action: Action = "deny" if self._denies_the_rest() else "ask"
+        return Decision(action, f"can't tell what this line runs: {proof.reason}")
+
+    def _denies_the_rest(self) -> bool:
+        return self.default_action == "deny" and _ANY not in self.allows and _ANY not in self.asks
+
+    # --- one command ---
+
+    def _judge_part(self, command: Command, places: LinePlaces) -> Decision:
+        """A command and what the shell opens for it."""
+        opened = [self._judge_redirect(redirect, places) for redirect in command.redirects]
+        if command.words:
+            judged = self._judge_command(command.words, places)
+            if judged.action == "allow" and judged.rule is not None and command.assigned and _makes(command.words):
+                judged = Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
+            if judged.action == "ask" and all(decision.action == "allow" for decision in opened):
+                judged = replace(judged, leading=self._leading(command.words, places))
+            return replace(strictest([judged, *opened]), commands=(plain_words(command.words),))
+        names = ", ".join(name for name, _ in command.assigned)
+        return strictest([Decision("allow", f"sets {names}" if names else "opens files"), *opened])
+
+    def _leading(self, argv: Argv, places: LinePlaces) -> str:
+        """The words that people mean by "this command": `npm run`, `docker`. None for what runs its words, leaves the
+        workspace, or is asked about because of a place."""
+        name = str(argv[0])
+        if "/" in name or name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE or name in _BY_PLACE:
+            return ""
+        if any(isinstance(word, Unknown) or places.outside(word) for word in argv[1:]):
+            return ""
+        second = str(argv[1]) if len(argv) > 1 else ""
+        both = _PLAIN_NAME.fullmatch(second) is not None and (
+            self.tables.has_subcommands(name) or name in _SUBCOMMANDS
+        )
+        return f"{name} {second} *" if both else f"{name} *"
+
+    def _judge_redirect(self, redirect: Redirect, places: LinePlaces) -> Decision:
+        if redirect.way == "read" and self.inside_only and places.outside(redirect.target):
+            return Decision("ask", f"`{redirect.target}` leaves the workspace")
+        return places.redirection(redirect)
+
+    def _judge_command(self, argv: Argv, places: LinePlaces, depth: int = 0) -> Decision:
+        seen = list(sightings([argv])) if self.denies or self.asks else []
+        denied = _first_caught(self.denies, seen)
+        if denied is not None:
+            return _by(*denied)
+        asked = _first_caught(self.asks, seen) or _first_perhaps((self.denies, self.asks), seen)
+        allowed = self._first_allow(argv, None if asked is None else asked[0].order, places)
+        if asked is not None:
+            return allowed or replace(_by(*asked), action="ask")
+        if allowed is not None and allowed.action == "allow":
+            return allowed
+        inner = unwrapped(argv) if depth < DEEPEST and not is_shadowed(argv, places) else None
+        if inner is not None:
+            judged = self._judge_command(inner, places, depth + 1)
+            return judged if not runs_the_project(argv) or _is_for_projects(judged) else self._wrapped(argv)
+        return allowed or self._by_default(argv, places)
+
+    def _wrapped(self, argv: Argv) -> Decision:
+        reason = (
+            f"`{_shown(argv)}`: it runs the project's own code, which a rule for `{_shown(argv[2:])}` does not allow"
+        )
+        return Decision("deny" if self._denies_the_rest() else "ask", reason)
+
+    def _first_allow(self, argv: Argv, before: int | None, places: LinePlaces) -> Decision | None:
+        """The first rule that allows the command and can vouch for its words; ask where rules match but none can."""
+        doubt: Decision | None = None
+        plain, named = dict.fromkeys((argv, plainly(argv))), self._by_name(argv)
+        for known in _about(self.allows, plainly(argv)[0]):
+            if before is not None and known.order > before:
+                break
+            ways = plain if known.rule.pattern in VERSIONS else {**plain, named: None}
+            words = next((way for way in ways if known.pattern.allows(way)), None)
+            if words is None:
+                continue
+            problem = self._problem(known, words, places)
+            if problem is None:
+                return _by(known, words)
+            doubt = doubt or Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
+        return doubt
+
+    def _by_name(self, argv: Argv) -> Argv:
+        """A program of the project's own environment by its bare name: `.venv/bin/pytest` is pytest."""
+        path = str(argv[0])
+        found = _OWN_PROGRAM.fullmatch(path)
+        if found is None or self.places.workspace.outside(path):
+            return argv
+        named = (found[1] or found[2], *argv[1:])
+        table = self.tables.find(named)
+        return named if table is not None and table[1].project else argv
+
+    def _problem(self, known: _Known, argv: Argv, places: LinePlaces) -> str | None:
+        """An allow holds only for words that the rule spelled out or the program's table knows."""
+        if known.rule.any_options:
+            return self._what_is_unsafe_anyway(argv, places)
+        if argv[0] == "npx" and known.pattern.open_end:
+            return npx_problem(argv, self.tables, places, inside_only=self.inside_only)
+        problem = open_words_problem(argv, known.pattern, self.tables, places, inside_only=self.inside_only)
+        return problem or program_problem(argv, self.tables, places, only_looks=known.rule.pattern in VERSIONS)
+
+    def _by_default(self, argv: Argv, places: LinePlaces) -> Decision:
+        if self.default_action == "allow" and (problem := self._what_is_unsafe_anyway(argv, places)) is not None:
+            return Decision("ask", problem)
+        reason = f"`{_shown(argv)}`: no rule is about it, and the default is {self.default_action}"
+        return Decision(self.default_action, reason)
+
+    def _what_is_unsafe_anyway(self, argv: Argv, places: LinePlaces) -> str | None:
+        """Where every option is allowed: not what changes the meaning of later words, nor what leaves."""
+        if argv[0] in SHELL_STATE and not self._is_known_builtin(argv, places):
+            return f"`{argv[0]}` changes what later commands mean"
+        if argv[0] == "env" and (problem := _environment_problem(argv)) is not None:
+            return problem
+        if (unknown := unknown_where_run(argv)) is not None:
+            return f"`{argv[0]}` may run `{unknown}`, which is known only later"
+        if (text := unproved_text(argv)) is not None:
+            return f"`{argv[0]}` may run `{_shown((text,))}`, and it can't be proved what that does"
+        if not places.facts.sandboxed and (problem := git_problem(argv, places)) is not None:
+            return problem
+        if self.inside_only:
+            leaving = next((word for word in argv[1:] if places.outside(word)), None)
+            return None if leaving is None else f"`{_shown(argv)}`: `{leaving}` leaves the workspace"
+        return None
+
+    def _is_known_builtin(self, argv: Argv, places: LinePlaces) -> bool:
+        argv = plainly(argv)
+        found = self.tables.find(argv)
+        if found is None:
+            return False
+        return found[1].operands not in ("names", "format", "test") or (
+            open_words_problem(argv, command_pattern(f"{found[0]} *"), self.tables, places, inside_only=False) is None
+        )
+
+
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9:-]*")
+# What is asked about them is about places, or about options that run something.
+_BY_PLACE = frozenset(
+    "cp mv rm ln tee touch mkdir rmdir cd find fd fdfind sed sort xxd dd tar chmod chown rsync".split()
+)
+_SUBCOMMANDS = frozenset(
+    "docker podman kubectl gh glab systemctl brew apt apt-get terraform poetry just gem bundle".split()
+)
+_OWN_PROGRAM = re.compile(
+    r"(?:\./|/)?(?:[\w@.-]+/)*(?:\.venv|venv|env)/bin/([\w.-]+)|(?:\./|/)?(?:[\w@.-]+/)*node_modules/\.bin/([\w.-]+)"
+)
+
+
+def _is_for_projects(judged: Decision) -> bool:
+    """Whether what decided would let the project's own code run."""
+    if judged.action != "allow" or judged.rule is None:
+        return True
+    return judged.rule.pattern not in VERSIONS and command_pattern(judged.rule.pattern).program in PROJECT
+
+
+def _runs_its_input(argv: Argv) -> bool:
+    name = str(argv[0]).rpartition("/")[2] if argv else ""
+    if name not in INTERPRETERS and not _is_shell(name):
+        return False
+    return all(word in ("-", "/dev/stdin", "-u", "-s", "-x") for word in argv[1:])
+
+
+def _makes(argv: Argv) -> bool:
+    return any(str(word).rpartition("/")[2] in ("make", "gmake") for word in argv)
+
+
+def _environment_problem(argv: Argv) -> str | None:
+    for word in argv[1:]:
+        name, equals, value = str(word).partition("=")
+        if equals and (problem := assignment_problem(name, value)) is not None:
+            return problem
+    return None
+
+
+_SHELLS = frozenset("sh bash dash zsh ksh mksh fish ash rbash yash csh tcsh ssh su sudo eval source .".split())
+
+
+def _is_shell(word: Word) -> bool:
+    return isinstance(word, str) and word.rpartition("/")[2].lower() in _SHELLS
+
+
+def _all_words(script: Script) -> Iterator[Word]:
+    """The words that may be programs: the first of each command, and all of those that run others."""
+    for command in script.commands:
+        runs = command.words and str(command.words[0]).rpartition("/")[2] in WRAPPERS
+        yield from command.words if runs else command.words[:1]
+
+
+def _about(shelf: _Shelf, word: Word | None) -> Iterable[_Known]:
+    """The rules that name this program and those that name none, in order."""
+    named = () if not isinstance(word, str) else shelf.get(folded(word.rpartition("/")[2]), ())
+    nameless = shelf.get(_ANY, ())
+    return sorted((*named, *nameless), key=lambda known: known.order) if named and nameless else named or nameless
+
+
+def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Known, Words] | None:
+    first: tuple[_Known, Words] | None = None
+    if not shelf:
+        return None
+    for words, start in seen:
+        for known in _about(shelf, words[start]):
+            if first is not None and first[0].order <= known.order:
+                break
+            if known.pattern.catches(words, start):
+                first = known, words[start:]
+    return first
+
+
+def _first_perhaps(shelves: Iterable[_Shelf], seen: Sequence[tuple[Words, int]]) -> tuple[_Known, Words] | None:
+    """A rule that asks or denies and would catch a command if the words that only the shell knows were the right
+    ones."""
+    for words, start in seen:
+        if not any(isinstance(word, Unknown) for word in words[start:]):
+            continue
+        for shelf in shelves:
+            for known in _about(shelf, words[start]):
+                if known.pattern.may_catch(words, start):
+                    return known, words[start:]
+    return None
+
+
+def _by(known: _Known, words: Words) -> Decision:
+    return Decision(known.rule.action, f"`{_shown(words)}`: decided by {known.rule}", known.rule)
+
+
+def _shown(words: Words) -> str:
+    """Enough of a command to know it by; the whole of it is in `Decision.commands`."""
+    text = " ".join("…" if word is None else str(word) for word in words[:12])
+    return escaped(text if len(words) <= 12 and len(text) <= 200 else f"{text[:200]} …")
+
+
+def _printable(seen: Sequence[Words]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple("…" if word is None else str(word) for word in words) for words in seen)

@@ -1,0 +1,228 @@
+"""Hooks before and after a call, and the approval question a hook may ask the user.
+
+A hook before a call sees validated arguments and returns None, Deny or Ask. The permission rules are the first hook.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+from gripfast.errors import PolicyDenied
+from gripfast.framework.definition import Tool
+from gripfast.messages import ToolCall, ToolMessage
+from gripfast.text.escape import escaped
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """A yes with its reason, for the record; None is a yes without one."""
+
+    reason: str
+
+
+_BY_RULE = "allow it with a rule in gripfast.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the user whether the call may run.
+
+    `token` identifies what the answer "always" would allow; `covers` describes it to the user. `leading` are the
+    leading words of the commands in question, as rules write them (`npm run *`): the answer "always_leading" allows
+    whatever follows them. `remedy` says what to do if there is nobody to ask, `where` is the working directory.
+    `outdated` is called after a yes and says why that yes no longer applies, if so.
+    """
+
+    reason: str
+    token: str | None = None
+    remedy: str = _BY_RULE
+    covers: str = ""
+    leading: tuple[str, ...] = ()
+    where: str = ""
+    outdated: Callable[[], str | None] | None = None
+
+
+Width: TypeAlias = Literal["always", "always_leading", "remember"]
+"""How much an "always" covers: this very call; the leading words of its commands; those, for all sessions to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the user. The arguments shown are the very object that runs if the answer is yes."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: BaseModel
+    reason: str
+    may_remember: bool
+    remedy: str = _BY_RULE
+    covers: str = ""
+    leading: tuple[str, ...] = ()
+    where: str = ""
+    may_store: bool = False
+
+    def widths(self) -> dict[Width, str]:
+        """What an "always" may cover, each in words, the narrowest first."""
+        widths: dict[Width, str] = {}
+        if self.may_remember:
+            widths["always"] = escaped(self.covers or "exactly this call")
+        if self.leading:
+            commands = " and ".join(f"`{escaped(pattern.removesuffix(' *'))} …`" for pattern in self.leading)
+            widths["always_leading"] = f"{commands}, whatever follows, in this session"
+            if self.may_store:
+                widths["remember"] = (
+                    f"{commands}, whatever follows, from now on: a rule is added to your configuration"
+                )
+        return widths
+
+    def shown(self) -> str:
+        """The question as text: the call with its subject in full, other long arguments clipped, and everything
+        escaped; then what "always" would allow, which may be more than this one call."""
+        arguments = self.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        subject = self.tool.traits.subject
+        lines = [f"{name}: {_argument_text(value, whole=name == subject)}" for name, value in arguments.items()]
+        place = [f"working directory: {escaped(self.where)}"] if self.where else []
+        wider = [f'"Always" covers {escaped(self.covers)}.'] if self.may_remember and self.covers else []
+        return "\n".join([f"{self.tool.name} wants to run. {escaped(self.reason)}", *lines, *place, *wider])
+
+
+_CLIP_AT = 4000  # characters of an argument that is not the subject
+
+
+def _argument_text(value: Any, *, whole: bool) -> str:
+    text = escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if whole or len(text) <= _CLIP_AT:
+        return text
+    return f"{text[:_CLIP_AT]} … ({len(text) - _CLIP_AT} more characters)"
+
+
+Answer: TypeAlias = bool | Width
+"""Yes or no, or yes and the same for what `Question.widths` says."""
+Remember: TypeAlias = Callable[[str, str], None]
+"""Stores a rule that allows a tool on a pattern, for sessions to come."""
+AskCallback: TypeAlias = Callable[[Question], Awaitable[Answer]]
+PreToolCall: TypeAlias = Callable[
+    [ToolCall, Tool, BaseModel], Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None
+]
+PostToolCall: TypeAlias = Callable[
+    [ToolCall, Tool | None, ToolMessage], ToolMessage | Awaitable[ToolMessage | None] | None
+]
+
+
+class CallGate:
+    """Runs the hooks before a call, in order; the first one that does not allow the call decides."""
+
+    __slots__ = ("_always", "_ask", "_remember", "hooks")
+
+    def __init__(
+        self, hooks: tuple[PreToolCall, ...], ask: AskCallback | None, remember: Remember | None = None
+    ) -> None:
+        self.hooks = hooks
+        self._ask = ask
+        self._remember = remember
+        self._always: set[str] = set()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the session itself has somebody to ask."""
+        return self._ask is not None
+
+    async def check(
+        self,
+        call: ToolCall,
+        tool: Tool,
+        arguments: BaseModel,
+        ask: AskCallback | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """Returns if the call may run, raises PolicyDenied if not. Asks the call's own `ask`, else the session's.
+        `tell` gets what was decided, and by whom."""
+        tell = tell or _nobody
+        for hook in self.hooks:
+            verdict: Any = hook(call, tool, arguments)
+            if verdict is not None and inspect.isawaitable(verdict):
+                verdict = await verdict
+            if isinstance(verdict, Deny):
+                tell(f"denied: {verdict.reason}")
+                raise PolicyDenied(verdict.reason)
+            if isinstance(verdict, Ask):
+                await self._ask_user(verdict, call, tool, arguments, ask or self._ask, tell)
+            elif isinstance(verdict, Allow):
+                tell(f"allowed: {verdict.reason}")
+            elif verdict is not None:
+                raise PolicyDenied(f"a hook must return None, Deny or Ask, not {type(verdict).__name__}")
+
+    async def _ask_user(
+        self,
+        request: Ask,
+        call: ToolCall,
+        tool: Tool,
+        arguments: BaseModel,
+        ask: AskCallback | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        leading = {f"{tool.name}\0{pattern}" for pattern in request.leading}
+        if (request.token is not None and request.token in self._always) or (leading and leading <= self._always):
+            tell(f"allowed: the user said always; {request.reason}")
+            return
+        tell(f"denied: {request.reason}; nobody said yes")
+        if ask is None:
+            raise PolicyDenied(f"{request.reason}; it needs approval and there is nobody to ask: {request.remedy}")
+        question = Question(
+            call,
+            tool,
+            arguments,
+            request.reason,
+            request.token is not None,
+            request.remedy,
+            request.covers,
+            request.leading,
+            request.where,
+            may_store=self._remember is not None,
+        )
+        answer = await ask(question)
+        if answer is not True and answer != "always" and answer not in question.widths():
+            tell(f"denied: the user said no; {request.reason}")
+            raise PolicyDenied(f"{request.reason}; the user said no")
+        if request.outdated is not None and (fault := request.outdated()) is not None:
+            raise PolicyDenied(f"{fault}, so the yes is not about this any more; call it again")
+        self._keep(answer, request, tool.name, leading)
+        tell(f"allowed: the user said {'yes' if answer is True else answer}; {request.reason}")
+
+    def _keep(self, answer: Answer, request: Ask, tool: str, leading: set[str]) -> None:
+        if answer == "always" and request.token is not None:
+            self._always.add(request.token)
+        if answer in ("always_leading", "remember"):
+            self._always |= leading
+        if answer == "remember" and self._remember is not None:
+            for pattern in request.leading:
+                self._remember(tool, pattern)
+
+
+def _nobody(decision: str) -> None:
+    """Nothing is recorded."""
+
+
+async def after_call(
+    hooks: tuple[PostToolCall, ...], call: ToolCall, tool: Tool | None, message: ToolMessage
+) -> ToolMessage:
+    """Runs the hooks after a call. Each may replace the message; None leaves it unchanged."""
+    for hook in hooks:
+        changed: Any = hook(call, tool, message)
+        if inspect.isawaitable(changed):
+            changed = await changed
+        if changed is not None and not isinstance(changed, ToolMessage):
+            raise TypeError(f"a hook after a call must return a ToolMessage or None, not {type(changed).__name__}")
+        message = changed or message
+    return message

@@ -1,0 +1,198 @@
+"""Where the words of one line may point: which directories it may be in, what it may read and write there."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gripfast.call.decision import Decision, strictest
+from gripfast.call.shell.commands import Workspace
+from gripfast.call.shell.facts import Facts
+from gripfast.call.shell.words import Argv, Command, Redirect, Unknown, Word
+from gripfast.text.below import is_below
+
+MOST_DIRECTORIES = 16
+# What a redirection to these names is: nothing, or what is open already. Others in /dev may be devices or the
+# network.
+_HARMLESS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
+_AT_HOME = re.compile(r"\$\{?(?:HOME|OLDPWD|TMPDIR|XDG_\w+)\b|(?:^|[=:])~")
+_GLOB_MARKS = re.compile(r"[*?\[\]!^]")
+_QUOTES = str.maketrans("", "", "\"'\\")
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlaces:
+    """The places of one line, at one of its commands."""
+
+    workspace: Workspace
+    facts: Facts
+    writes: Callable[[str], Decision]  # what the rules say to Write on a path
+    unknown_reads: bool  # whether places that nobody knows may be read
+    globs_written: bool = True  # no rule tells one file from another, so that names nobody knows yet may be written
+    directories: tuple[str, ...] = ("",)  # where the shell may be; "" where nobody knows
+    is_lost: bool = False  # it may be in more places than can be counted
+    trusting: bool = False  # what no rule is about is allowed, so that only what is surely closed is asked about
+    changes: bool = False  # some other command of the line may put links where there were none
+    has_changed: bool = False  # one before this has
+
+    # --- reading ---
+
+    def outside(self, word: Word) -> bool:
+        """Whether a word may name a place outside the workspace."""
+        if isinstance(word, Unknown):
+            return self._unknown_outside(word)
+        return self.workspace.outside(word) and not self._is_scratch(word)
+
+    def _unknown_outside(self, word: Unknown) -> bool:
+        if word.number or word.prefix.startswith("/dev/fd/"):
+            return False
+        if _AT_HOME.search(word.text):
+            return True
+        if word.glob is not None:
+            return self.workspace.outside(_GLOB_MARKS.sub("x", word.glob)) or _may_step_up(word.glob)
+        if self.workspace.outside(word.text.translate(_QUOTES)):
+            return True
+        return not (self.unknown_reads and self.facts.sandboxed)
+
+    def _is_scratch(self, path: str) -> bool:
+        return self.facts.sandboxed and ".." not in path.split("/") and is_below(path, *self.facts.scratch)
+
+    # --- writing ---
+
+    def write_problem(self, word: Word) -> str | None:
+        """Why a place may not be written by a program that a rule allows to write. Such a rule vouches for places
+        that no rule is about; what a rule asks about, what is outside and what is protected stays closed."""
+        decision = self.write(word, vouched=True)
+        return None if decision.action == "allow" else decision.reason
+
+    def write(self, word: Word, *, vouched: bool = False) -> Decision:
+        """Judged like Write on that path, in every directory where the shell may be."""
+        if isinstance(word, Unknown) and (word.glob is None or word.text.startswith("~")):
+            return Decision("ask", f"it is known only later what `{word}` is, and it would be written")
+        path = word.glob or "" if isinstance(word, Unknown) else word
+        if path in _HARMLESS and isinstance(word, str):
+            return Decision("allow", f"`{path}` is no file")
+        if not path or path.startswith("/dev/"):
+            return Decision("ask", f"`{word}` would be written")
+        if isinstance(word, Unknown) and not (vouched and self.globs_written and not _may_step_up(path)):
+            return Decision("ask", f"`{word}` would be written, and it is known only later which files that are")
+        if self._is_scratch(path) and (refused := self.writes("scratch")).action != "deny":
+            return Decision("allow", f"`{path}` is the session's own", refused.rule)
+        if self.is_lost and not path.startswith("/"):
+            return Decision("ask", f"`{path}` would be written, in a directory that is known only later")
+        if (reason := self._unknown_way(path)) is not None:
+            return Decision("ask", f"`{path}` would be written, and {reason}")
+        places = [posixpath.normpath(posixpath.join(where, path)) for where in self.directories]
+        return strictest([self._write_at(place, vouched=vouched) for place in places])
+
+    def _unknown_way(self, path: str) -> str | None:
+        """Why nobody can say yet where a path leads."""
+        if self.trusting:
+            return None
+        parts = path.split("/")
+        if ".." in parts and (len(self.directories) > 1 or ".." in parts[parts.count("..") :]):
+            return "`..` after a name leads elsewhere if that name is a link"
+        return "the line changes which files are there, so it may be a link by then" if self.changes else None
+
+    def moving_problem(self, source: Word) -> str | None:
+        """Why a file or a tree may not be put elsewhere as it is."""
+        if self.is_lost or (isinstance(source, Unknown) and source.glob is None):
+            return f"`{source}` is known only later"
+        path = str(source.glob if isinstance(source, Unknown) else source)
+        places = [posixpath.join(where, path) for where in self.directories]
+        problems = (self.facts.moving_refusal(place) for place in places if place.startswith("/"))
+        return next((problem for problem in problems if problem is not None), None)
+
+    def has(self, word: Word) -> bool:
+        """Whether a word names a file or directory that is there."""
+        return isinstance(word, str) and any(
+            self.facts.exists(posixpath.join(where, word)) for where in self.directories
+        )
+
+    def _write_at(self, path: str, *, vouched: bool) -> Decision:
+        decision = self.writes(self._spelled(path))
+        if vouched and decision.action == "ask" and decision.rule is None:
+            decision = Decision("allow", f"`{path}`: no rule is about it")
+        problem = self._protected(path) if decision.action == "allow" else None
+        if problem is None:
+            return decision
+        return Decision("deny" if self.facts.sandboxed else "ask", problem)
+
+    def _protected(self, path: str) -> str | None:
+        if self.facts.writes_to is not None and path.startswith("/"):
+            return self.facts.writes_to(path)
+        hidden = next((name for name in path.split("/") if name.startswith(".") and name not in (".", "..")), None)
+        return None if hidden is None else f"`{hidden}` may be a file that other programs run"
+
+    def _spelled(self, path: str) -> str:
+        """As rules read paths: from the first root, absolute elsewhere."""
+        first = self.workspace.roots[0].rstrip("/") if self.workspace.roots else ""
+        if first and path.startswith(first + "/"):
+            return path[len(first) + 1 :]
+        return path
+
+    def redirection(self, redirect: Redirect) -> Decision:
+        """What the shell itself opens for a command."""
+        if redirect.way == "write":
+            return self.write(redirect.target)
+        target = redirect.target
+        if isinstance(target, Unknown) and target.prefix.startswith("/dev/fd/"):
+            return Decision("allow", "what a command prints")
+        if isinstance(target, Unknown) and target.glob is None:
+            return Decision("ask", f"it is known only later what `{target}` is, and it would be opened")
+        path = str(target)
+        if path.startswith("/dev/") and path not in _HARMLESS:
+            return Decision("ask", f"`{path}` may be a device or the network")
+        return Decision("allow", f"`{path}` is read")
+
+    # --- moving ---
+
+    def after(self, command: Command) -> LinePlaces:
+        """The places for the next command."""
+        words = without_command(command.words)
+        if words[:1] != ("cd",):
+            return replace(self, has_changed=True) if may_place_links(words) else self
+        target = _directory(words)
+        if target is None or command.repeated:
+            return replace(self, is_lost=True)
+        moved = (posixpath.normpath(posixpath.join(where, target)) for where in self.directories)
+        there = tuple(dict.fromkeys((*self.directories, *moved)))
+        return replace(
+            self, directories=there[:MOST_DIRECTORIES], is_lost=self.is_lost or len(there) > MOST_DIRECTORIES
+        )
+
+
+_CHANGING = frozenset(
+    "checkout switch stash merge rebase worktree restore pull cherry-pick revert am apply reset read-tree".split()
+)
+
+
+def may_place_links(argv: Argv) -> bool:
+    """Whether git may put other files, and so links, in place of those that were there. Programs that run the
+    project's code may too, but those could as well write where the link leads."""
+    words = [str(word) for word in argv]
+    while "git" in words:
+        words = words[words.index("git") + 1 :]
+        command = next((at for at, word in enumerate(words) if word in _CHANGING), None)
+        if command is not None:
+            return not (words[command + 1 : command + 2] in (["-b"], ["-c"]) and len(words) == command + 3)
+    return False
+
+
+def without_command(words: Argv) -> Argv:
+    """`command cd x` is `cd x`, in this very shell."""
+    while words[:1] == ("command",):
+        words = words[1:]
+    return words
+
+
+def _directory(words: Argv) -> str | None:
+    named = [word for word in words[1:] if word not in ("-L", "-P", "-e", "--")]
+    return named[0] if len(named) == 1 and isinstance(named[0], str) and named[0] != "-" else None
+
+
+def _may_step_up(glob: str) -> bool:
+    """`.*` may match `..`, and names that start with a dot."""
+    return any(part.startswith(".") and any(mark in part for mark in "*?[") for part in glob.split("/"))

@@ -1,0 +1,105 @@
+"""Whether a program is the one that a rule means, by the file its name leads to and the repository it looks at."""
+
+from __future__ import annotations
+
+import re
+
+from gripfast.call.places import LinePlaces
+from gripfast.call.shell.commands import Tables, plainly
+from gripfast.call.shell.options import Program, problem_with
+from gripfast.call.shell.programs import BUILTINS, GIT_CHANGING, INTO_A_VENV, PROJECT
+from gripfast.call.shell.words import Argv
+from gripfast.text.below import is_below
+
+# A tool that the project itself has chosen and pinned.
+_PINNED = Program("*", operands="inside", project=True)
+_SENDS = ("publish", "deploy", "release", "vercel", "netlify", "wrangler", "serverless", "sst", "gh-pages", "surge")
+_RUNS_TEXT = ("-e", "--eval", "-p", "--print", "-c", "--call")
+
+
+def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_looks: bool = False) -> str | None:
+    """A program that only looks must lie where the workspace can't put another; git must run nothing of its own.
+    `only_looks` is for a rule that doesn't let the project's code run, though the program might."""
+    name = str(argv[0])
+    if name == "cd" and places.has_changed:
+        return f"`cd {argv[-1]}`, which may be a link by then: the line changes which files are there"
+    if "/" in name or name in BUILTINS:
+        return None
+    if (problem := moving_problem(argv, places)) is not None:
+        return problem
+    found = tables.find(argv)
+    if found is None:
+        return None
+    file = places.facts.file_of(name)
+    inside = file is not None and is_below(file, *places.workspace.roots)
+    held = places.facts.sandboxed and name == "uv"  # it finds an environment by itself; outside none can be written
+    if found[0] in INTO_A_VENV and not inside and not held:
+        return f"`{name}` does not belong to an environment in the workspace, so it would install elsewhere"
+    if inside and (only_looks or not found[1].project):
+        return f"`{name}` is {file}, a file in the workspace, and not the system's"
+    return _git_words_problem(argv, places) or git_problem(argv, places)
+
+
+def is_shadowed(argv: Argv, places: LinePlaces) -> bool:
+    """Whether a program that should be the system's is a file in the workspace."""
+    name = str(argv[0])
+    file = None if name in BUILTINS or name in PROJECT else places.facts.file_of(name)
+    return file is not None and is_below(file, *places.workspace.roots)
+
+
+_COPIES_TREES = re.compile(r"-[A-Za-z]*[rRa]|--recursive|--archive")
+
+
+def moving_problem(argv: Argv, places: LinePlaces) -> str | None:
+    """A tree that is moved or copied takes its links, hooks and settings with it."""
+    words = argv[2:] if argv[:2] == ("git", "mv") else argv[1:]
+    if argv[0] == "cp" and not any(_COPIES_TREES.match(str(word)) for word in words):
+        return None
+    if argv[0] not in ("cp", "mv") and argv[:2] != ("git", "mv"):
+        return None
+    end = words.index("--") if "--" in words else len(words)
+    operands = [*(word for word in words[:end] if not str(word).startswith("-")), *words[end + 1 :]]
+    for source in operands[:-1]:
+        if (problem := places.moving_problem(source)) is not None:
+            return f"`{argv[0]}` of `{source}`: {problem}"
+    return None
+
+
+def _git_words_problem(argv: Argv, places: LinePlaces) -> str | None:
+    words = plainly(argv)
+    if words[:2] == ("git", "checkout") and (paths := [word for word in words[2:] if places.has(word)]):
+        return f"`git checkout {paths[0]}` throws away what was changed there, if it is no branch"
+    if words[:2] == ("git", "rebase") and not places.facts.sandboxed and {"--continue", "--skip"} & {*words[2:]}:
+        return "`git rebase` goes on with a list that may name programs to run"
+    return None
+
+
+def git_problem(argv: Argv, places: LinePlaces) -> str | None:
+    """What git would run because the repository says so."""
+    if argv[0] != "git":
+        return None
+    words = plainly(argv)
+    looks = not any(" ".join(map(str, words[1:end])) in GIT_CHANGING for end in (2, 3))
+    if places.is_lost:
+        return "`git` in a directory that is known only later, where the repository may name programs to run"
+    for directory in places.directories:
+        if (problem := places.facts.git_runs(directory, looks)) is not None:
+            return problem
+    return None
+
+
+def npx_problem(argv: Argv, tables: Tables, places: LinePlaces, *, inside_only: bool) -> str | None:
+    """`npx` runs what the lock file names, and fetches what it doesn't."""
+    words = argv[1:]
+    while words and words[0] in ("--no-install", "--no", "-y", "--yes", "-q", "--quiet"):
+        words = words[1:]
+    if not words or not isinstance(words[0], str) or words[0].startswith("-"):
+        return "`npx` and no plain name of a program"
+    name = words[0]
+    if any(word in name for word in _SENDS) or any(word in _RUNS_TEXT for word in words[1:]):
+        return f"`npx {name}` may send something, or runs the text it is given"
+    if not all(places.facts.is_locked(directory, name) for directory in places.directories):
+        return f"no lock file names `{name}`, so `npx` may fetch and run anything of that name"
+    found = tables.find((name,))
+    program = found[1] if found is not None and found[1].project else _PINNED
+    return problem_with(program, f"npx {name}", words[1:], places=places, inside_only=inside_only)

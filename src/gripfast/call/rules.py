@@ -1,0 +1,231 @@
+"""The rules: which calls are allowed, asked about or denied. Pure: names and subjects in, a decision out.
+
+How a call is judged, in this order:
+
+    files     a deny covers any spelling of the path           -> deny
+              else for each spelling the first rule that matches, or the default; the strictest stands
+    commands  too long, odd characters, anything that could run what is not seen here -> not provable
+              not provable: a denied command is seen in it     -> deny
+                            otherwise                          -> ask (deny where the default is deny)
+              proved:       a deny catches any command of it   -> deny
+                            else for each command the first rule that matches, or the default; an allow holds
+                            only when the words it left open are known to be harmless; a file that is written
+                            is judged like Write on it; the strictest stands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from pydantic import BaseModel
+
+from gripfast.call.command_lines import LineRules
+from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
+from gripfast.call.hooks import Allow, Ask, Deny, PreToolCall
+from gripfast.call.places import LinePlaces
+from gripfast.call.shell.commands import Workspace
+from gripfast.call.shell.facts import NOTHING_KNOWN, Facts
+from gripfast.call.shell.options import Program, check_program
+from gripfast.framework.definition import Tool
+from gripfast.messages import ToolCall
+from gripfast.text.escape import escaped
+from gripfast.text.patterns import PathGlob, path_glob
+
+__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "rules_hook", "spelled"]
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Rules in order, and what happens to a call that none of them is about.
+
+    `inside_only` asks before anything that points outside the workspace, whose absolute paths are `roots`.
+    `programs` adds tables of options, by leading words. `narrowed_by` are rules that can only take away.
+    `unknown_reads`, where commands are sandboxed: a place that only the shell knows may be read. `facts` is what is
+    known of the machine.
+    """
+
+    default_action: Action
+    rules: Sequence[PermissionRule] = ()
+    inside_only: bool = False
+    programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
+    roots: tuple[str, ...] = ()
+    narrowed_by: tuple[Permissions, ...] = ()
+    unknown_reads: bool = False
+    facts: Facts = field(default=NOTHING_KNOWN, repr=False, compare=False)
+    _ready: dict[tuple[str, str], _Ready] = field(
+        default_factory=dict[tuple[str, str], "_Ready"], init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "roots", tuple(self.roots))
+        if self.default_action not in ACTIONS:
+            raise ValueError(f"default_action {self.default_action!r}: use one of {', '.join(ACTIONS)}")
+        for program in self.programs.values():
+            check_program(program)
+
+    def within(self, roots: Iterable[str], facts: Facts | None = None) -> Permissions:
+        """The same rules for a workspace at these absolute paths, on a machine of which `facts` are known."""
+        at, known = tuple(roots), facts or self.facts
+        layers = tuple(layer.within(at, known) for layer in self.narrowed_by)
+        return replace(self, roots=at, narrowed_by=layers, facts=known)
+
+    def judge(self, *, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
+        """`spellings` are the ways to write the subject: a path requested and real, or one shell line."""
+        mine = self._judge_alone(tool, effect, spellings)
+        if not self.narrowed_by:
+            return mine
+        layers = (layer.judge(tool=tool, effect=effect, spellings=spellings) for layer in self.narrowed_by)
+        return strictest((mine, *layers))
+
+    def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
+        ready = self._ready.get((tool, effect)) or self._make_ready(tool, effect)
+        if effect == "run" and spellings:
+            return strictest([ready.lines.judge(line) for line in spellings])
+        return ready.files.judge(spellings)
+
+    def _make_ready(self, tool: str, effect: str) -> _Ready:
+        """The rules about this tool, sorted and compiled once."""
+        rules = [rule for rule in self.rules if rule.is_about(tool, effect)]
+        inside = Workspace(self.roots) if self.inside_only else None
+        writer = self.facts.writer
+        writing = [rule for rule in self.rules if rule.is_about(writer, "write")]
+        writes = FileRules.of(writer or "writing", writing, self.default_action, inside)
+        lines = LineRules.of(
+            rules,
+            default_action=self.default_action,
+            programs=self.programs,
+            inside_only=self.inside_only,
+            places=LinePlaces(
+                Workspace(self.roots),
+                self.facts,
+                lambda path: writes.judge((path,)),
+                self.unknown_reads,
+                globs_written=all(rule.action == "allow" and rule.pattern == "*" for rule in writing),
+            ),
+        )
+        ready = _Ready(FileRules.of(tool, rules, self.default_action, inside), lines)
+        self._ready[tool, effect] = ready
+        return ready
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    files: FileRules
+    lines: LineRules
+
+
+@dataclass(frozen=True, slots=True)
+class _FileRule:
+    rule: PermissionRule
+    glob: PathGlob
+
+    @classmethod
+    def of(cls, rule: PermissionRule) -> _FileRule:
+        return cls(rule, path_glob(rule.pattern))
+
+    def matches(self, path: str) -> bool:
+        """A rule that allows is read narrowly, one that asks or denies widely."""
+        if self.rule.action == "allow":
+            return self.glob.matches(path)
+        return self.glob.covers(path)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """The rules about one tool whose subject is a path, or that has no subject."""
+
+    tool: str
+    denies: tuple[_FileRule, ...]
+    others: tuple[_FileRule, ...]
+    default_action: Action
+    inside: Workspace | None  # where paths must be, if anywhere
+
+    @classmethod
+    def of(
+        cls, tool: str, rules: Sequence[PermissionRule], default_action: Action, inside: Workspace | None
+    ) -> FileRules:
+        denies = tuple(_FileRule.of(rule) for rule in rules if rule.action == "deny")
+        others = tuple(_FileRule.of(rule) for rule in rules if rule.action != "deny")
+        return cls(tool, denies, others, default_action, inside)
+
+    def judge(self, spellings: Sequence[str]) -> Decision:
+        """Every spelling is judged, and the strictest answer stands."""
+        if len(spellings) == 1:
+            return self._judge_one(spellings[0])
+        return strictest([self._judge_one(path) for path in spellings or ("",)])
+
+    def _judge_one(self, path: str) -> Decision:
+        for known in self.denies:
+            if known.matches(path):
+                return self._by(known.rule, path)
+        for known in self.others:
+            if known.matches(path):
+                return self._by(known.rule, path)
+        reason = f"{self._shown(path)}: no rule is about it, and the default is {self.default_action}"
+        return Decision(self.default_action, reason)
+
+    def _by(self, rule: PermissionRule, path: str) -> Decision:
+        if rule.action == "allow" and self.inside is not None and not self.inside.holds(path):
+            return Decision("ask", f"{self._shown(path)} is outside the workspace", rule)
+        return Decision(rule.action, f"{self._shown(path)}: decided by {rule}", rule)
+
+    def _shown(self, path: str) -> str:
+        return f"{self.tool} {escaped(path)}" if path else self.tool
+
+
+Spell: TypeAlias = Callable[[object], Sequence[str]]
+"""Gives the ways to write a path that is a call's subject."""
+
+
+def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
+    """The rules as a hook before a call."""
+
+    def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow:
+        spellings = spelled(tool, arguments, spell)
+        decision = permissions.judge(tool=tool.name, effect=tool.traits.effect or "", spellings=spellings)
+        if decision.action == "allow":
+            return Allow(decision.reason)
+        if decision.action == "deny":
+            return Deny(decision.reason)
+        token, covers = _always(tool, arguments, spellings)
+        if tool.traits.effect == "run" and spellings:
+            return _about_line(permissions, decision, token, covers)
+        if tool.traits.effect != "run" and decision.rule is not None and decision.rule.action == "allow":
+            return Ask(decision.reason, token, "make the directory it is in a root as well", covers)
+        return Ask(decision.reason, token, covers=covers)
+
+    return judge
+
+
+def _about_line(permissions: Permissions, decision: Decision, token: str, covers: str) -> Ask:
+    """The question about a shell line: it is for the directory the shell is in now."""
+    where = permissions.facts.directory()
+    asked = [part for part in decision.parts if part.action == "ask"]
+    leading = tuple(dict.fromkeys(part.leading for part in asked)) if all(part.leading for part in asked) else ()
+    remedy = "allow it with a rule in gripfast.toml" if decision.commands else "give it as plain commands"
+
+    def outdated() -> str | None:
+        return None if permissions.facts.directory() == where else "the working directory has changed meanwhile"
+
+    return Ask(decision.reason, f"{token}\0{where}", remedy, covers, leading, where, outdated)
+
+
+def _always(tool: Tool, arguments: BaseModel, spellings: Sequence[str]) -> tuple[str, str]:
+    """What an "always" remembers, and that in words: the tool on this subject; without one, this call exactly."""
+    if not spellings:
+        return f"{tool.name}\0{arguments.model_dump_json()}", f"{tool.name} with exactly these arguments"
+    token = "\0".join((tool.name, *spellings))
+    if tool.traits.effect == "run":
+        return token, f"{tool.name} with exactly this {tool.traits.subject}"
+    return token, f"{tool.name} on {', really '.join(spellings)}, whatever else it is given"
+
+
+def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[str]:
+    """The subject of a call as rules read it: paths in all their spellings, texts as they are."""
+    subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
+    if subject is None:
+        return ()
+    return (subject,) if isinstance(subject, str) else spell(subject)

@@ -1,0 +1,278 @@
+"""Runs one call: `run_call` is the table in ARCHITECTURE.md as one function. Read this first."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Self
+
+import anyio
+from pydantic import BaseModel
+
+from gripfast.call.cache import OutputCache, Store
+from gripfast.call.hooks import AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
+from gripfast.call.recorder import Recorder, RunningCall
+from gripfast.errors import Internal, ToolError, ToolNotFound
+from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
+from gripfast.framework.definition import RawArguments, Tool, only_tool_errors
+from gripfast.framework.depends import Lifetime, factory_parameters
+from gripfast.framework.providers import ProviderForm, definitions
+from gripfast.framework.render import render
+from gripfast.messages import TextPart, TextResult, ToolCall, ToolMessage
+from gripfast.text.escape import escaped, visible
+from gripfast.text.near import did_you_mean
+
+# What a failed hook means for the call; appended to the error message.
+DID_NOT_RUN = ", so the call did not run"
+WITHHELD = ", so its result is withheld"
+
+
+async def run_call(
+    session: Session,
+    call: ToolCall,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    ask: AskCallback | None = None,
+    deps: Mapping[str, Any] | None = None,
+) -> ToolMessage:
+    """Runs one call. Never raises, except when it is cancelled.
+
+    `progress`, `ask` and `deps` belong to this call: where to report progress, whom to ask, and values for its
+    dependencies by id.
+    """
+    if session.recorder is None:
+        return await _answer(session, call, progress, ask, deps, None)
+    entry = session.recorder.begin(call.id, call.name, argument_text(call))
+    try:
+        message = await _answer(session, call, progress, ask, deps, entry)
+    except BaseException:
+        entry.end(error="CANCELLED")
+        raise
+    return _with_note(message, entry.end(**_facts(message)))
+
+
+async def _answer(
+    session: Session,
+    call: ToolCall,
+    progress: Callable[[Progress], None] | None,
+    ask: AskCallback | None,
+    deps: Mapping[str, Any] | None,
+    entry: RunningCall | None,
+) -> ToolMessage:
+    name = f"`{call.name[:80]}`"
+    try:
+        message = await only_tool_errors(_run_steps(session, call, progress, ask, deps, entry), name, session.logger)
+    except ToolError as error:
+        message = refusal(call, error)
+    if not session.after:
+        return message
+    try:
+        hooks = after_call(session.after, call, session.tools.get(call.name), message)
+        return await only_tool_errors(hooks, f"{name} ran, but a hook after it", session.logger, WITHHELD)
+    except ToolError as error:
+        return refusal(call, error)
+
+
+async def _run_steps(
+    session: Session,
+    call: ToolCall,
+    progress: Callable[[Progress], None] | None,
+    ask: AskCallback | None,
+    deps: Mapping[str, Any] | None,
+    entry: RunningCall | None,
+) -> ToolMessage:
+    tool = session.find(call.name)
+    result = render(await _value(session, call, tool, progress, ask, deps, entry))
+    content, ref = await session.cache.fit(result, output=tool.traits.output)
+    session.finished = session.finished or tool.traits.ends
+    code = result.exit_code if isinstance(result, TextResult) else None
+    return ToolMessage(call.id, tool.name, content, output_ref=ref, done=tool.traits.ends, exit_code=code)
+
+
+async def _value(
+    session: Session,
+    call: ToolCall,
+    tool: Tool,
+    progress: Callable[[Progress], None] | None = None,
+    ask: AskCallback | None = None,
+    deps: Mapping[str, Any] | None = None,
+    entry: RunningCall | None = None,
+) -> Any:
+    arguments = tool.arguments.parse(call.arguments)
+    if session.gate.hooks:
+        arguments = session.placed(tool, arguments)
+        gate = session.gate.check(call, tool, arguments, ask, None if entry is None else entry.decided)
+        await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
+    return await tool.run(arguments, session.context.for_call(progress, deps))
+
+
+def argument_text(call: ToolCall) -> str:
+    """The arguments as JSON text, as they were given."""
+    given = call.arguments
+    if isinstance(given, bytes):
+        return given.decode("utf-8", "replace")
+    return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False, default=str)
+
+
+def _facts(message: ToolMessage) -> dict[str, Any]:
+    """What the record keeps of an answer."""
+    ref, error = message.output_ref, message.error
+    size = len(message.text.encode("utf-8", "replace"))
+    return {"size": size, "output_ref": ref and ref.id, "error": error and error.code}
+
+
+def _with_note(message: ToolMessage, note: str | None) -> ToolMessage:
+    if note is None:
+        return message
+    if isinstance(message.content, str):
+        return replace(message, content=f"{message.content}\n{note}" if message.content else note)
+    return replace(message, content=(*message.content, TextPart(note)))
+
+
+def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
+    said = visible(error.message)  # it may quote names, settings and what other programs said
+    content = (
+        f"Permission denied: {said}"
+        if error.code == "POLICY_DENIED"
+        else f"Error executing tool: {error.code}: {said}"
+    )
+    return ToolMessage(call.id, call.name, content, is_error=True, error=error)
+
+
+class Session:
+    """The tools of one conversation and their state: dependencies, rules, cached outputs."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        *,
+        overrides: Mapping[str, Factory] | None = None,
+        before: Iterable[PreToolCall] = (),
+        after: Iterable[PostToolCall] = (),
+        ask: AskCallback | None = None,
+        remember: Remember | None = None,
+        place: Callable[[Tool, Any], Any] | None = None,
+        cache: OutputCache | None = None,
+        recorder: Recorder | None = None,
+        logger: logging.Logger | None = None,
+        now: Callable[[], datetime] | None = None,
+        id: str | None = None,
+    ) -> None:
+        self.id = id or uuid.uuid4().hex
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in self.tools:
+                raise ValueError(f"two tools are named `{tool.name}`")
+            self.tools[tool.name] = tool
+        for dependency, factory in (overrides or {}).items():
+            if faults := factory_parameters(factory).faults:
+                raise TypeError(f"override `{dependency}` can't be called: {'; '.join(faults)}")
+        self.gate = CallGate(tuple(before), ask, remember)
+        self.after = tuple(after)
+        self._place = place
+        self.cache = cache or OutputCache(self.default_store(), session=self.id, owns_store=True)
+        self.cache.read_with(self.tools.values())
+        self.recorder = recorder
+        self.logger = logger or LOGGER
+        self.finished = False
+        self._lifetime = Lifetime()
+        self.context = ToolContext(overrides=overrides, logger=logger, now=now, lifetime=self._lifetime)
+        self._numbers = itertools.count(1)
+
+    @staticmethod
+    def default_store() -> Store | None:
+        """The store of a session that is given no cache. `from gripfast import Session` sets the embedded one."""
+        return None
+
+    async def call(
+        self,
+        name: str,
+        arguments: RawArguments = None,
+        *,
+        id: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> ToolMessage:
+        """Calls a tool by name. `arguments` is an object or its JSON text."""
+        return await run_call(self, ToolCall(id or f"call_{next(self._numbers)}", name, arguments), progress)
+
+    async def value(
+        self,
+        tool: str | Tool,
+        arguments: RawArguments = None,
+        *,
+        id: str | None = None,
+        ask: AskCallback | None = None,
+    ) -> Any:
+        """What a tool returns, as it returns it: validated and judged like any call, but neither rendered nor cut.
+        The tool may be one that the session does not list. Raises ToolError, unless the caller is cancelled."""
+        self._require_open()
+        tool = self.find(tool) if isinstance(tool, str) else tool
+        call = ToolCall(id or f"call_{next(self._numbers)}", tool.name, arguments)
+        if self.recorder is None:
+            return await only_tool_errors(_value(self, call, tool, None, ask), f"`{tool.name}`", self.logger)
+        entry = self.recorder.begin(call.id, call.name, argument_text(call))
+        error: str | None = "CANCELLED"
+        try:
+            work = _value(self, call, tool, None, ask, None, entry)
+            value = await only_tool_errors(work, f"`{tool.name}`", self.logger)
+            error = None
+        except ToolError as fault:
+            error = fault.code
+            raise
+        finally:
+            entry.end(error=error)
+        return value
+
+    async def call_all(self, calls: Iterable[ToolCall]) -> list[ToolMessage]:
+        """Runs the calls of one turn concurrently; the answers come in the order of the calls."""
+        calls = list(calls)
+        answers: dict[int, ToolMessage] = {}
+
+        async def one(place: int, call: ToolCall) -> None:
+            answers[place] = await run_call(self, call)
+
+        async with anyio.create_task_group() as group:
+            for place, call in enumerate(calls):
+                group.start_soon(one, place, call)
+        return [answers[place] for place in range(len(calls))]
+
+    def definitions(self, form: ProviderForm = "mcp") -> list[Any]:
+        """The tool list, ready to pass to a provider's API."""
+        return definitions(self.tools.values(), form)
+
+    def placed(self, tool: Tool, arguments: BaseModel) -> BaseModel:
+        """The arguments with the place that their subject leads to now, which is then judged, shown and opened.
+        Raises ToolError for a place that would be refused whatever the rules or a person say."""
+        subject = tool.traits.subject
+        value = None if subject is None else getattr(arguments, subject)
+        if self._place is None or value is None or isinstance(value, str) or subject is None:
+            return arguments
+        return arguments.model_copy(update={subject: self._place(tool, value)})
+
+    def find(self, name: str) -> Tool:
+        self._require_open()
+        tool = self.tools.get(name)
+        if tool is None:
+            hint = did_you_mean(name, self.tools, 3, none="this session has no tools")
+            raise ToolNotFound(f"no tool named `{escaped(name[:80])}`; {hint}")
+        return tool
+
+    def _require_open(self) -> None:
+        if self._lifetime.closed:
+            raise Internal("the session is closed; open a new one")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Releases everything the session holds: dependencies, shells, file descriptors."""
+        await self._lifetime.close()
+        await self.cache.close()

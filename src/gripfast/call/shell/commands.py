@@ -1,0 +1,219 @@
+"""One command against one pattern, and whether the words that the pattern left open are harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gripfast.call.shell.options import WRITING, PlaceJudge, Program, problem_with
+from gripfast.call.shell.programs import (
+    BEFORE_SUBCOMMAND,
+    INTERPRETERS,
+    PROGRAMS,
+    SHELL_STATE,
+    WRAPPERS,
+)
+from gripfast.call.shell.words import Argv, Unknown, Word
+from gripfast.text.below import is_below
+from gripfast.text.fold import folded
+from gripfast.text.globs import BadPattern
+from gripfast.text.patterns import WordGlob, word_glob
+
+MOST_WORDS = 40
+_OPERATORS = frozenset({"|", "||", "&&", ";", "&", ">", "<", ">>", "|&"})
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """Word by word; `open_end` is the final `*`, for any further words, also none."""
+
+    words: tuple[WordGlob, ...]
+    loose_words: tuple[WordGlob, ...]  # the same without case, for rules that ask or deny
+    open_end: bool
+    program: str  # the name it is about, without case; empty when it names none
+    spelled_out: frozenset[int]  # places, counted after the program's name, that the rule itself wrote down
+
+    def allows(self, argv: Argv) -> bool:
+        """Narrowly: the name as written, and no wildcard stands for the dash of an option."""
+        return self._long_enough(argv) and all(map(_strictly, self.words, argv))
+
+    def catches(self, words: Sequence[Word | None], start: int = 0) -> bool:
+        """Widely: wherever the program lies and however its name is cased. None is a word nobody knows."""
+        words = words[start : start + len(self.words) + 1]
+        return self._long_enough(words) and all(map(_loosely, self.loose_words, words, range(len(words))))
+
+    def may_catch(self, words: Sequence[Word | None], start: int = 0) -> bool:
+        """Whether some way to fill in the words that only the shell knows would be caught."""
+        words = words[start:]
+        many = next((at for at, word in enumerate(words) if isinstance(word, Unknown) and word.many), len(words))
+        words = words[: min(many, len(self.words) + 1)]
+        if len(words) < len(self.words) and many == len(words):
+            return False if not words else all(map(_perhaps, self.loose_words, words, range(len(words))))
+        return self._long_enough(words) and all(map(_perhaps, self.loose_words, words, range(len(words))))
+
+    def _long_enough(self, words: Sequence[Word | None]) -> bool:
+        return len(words) >= len(self.words) if self.open_end else len(words) == len(self.words)
+
+
+def _strictly(glob: WordGlob, word: Word) -> bool:
+    if isinstance(word, Unknown) or (not glob.spelled_out and (word.startswith("-") or "/" in word)):
+        return False
+    return glob.matches(word)
+
+
+def _perhaps(glob: WordGlob, word: Word | None, at: int) -> bool:
+    if not isinstance(word, Unknown):
+        return _loosely(glob, word, at)
+    known, wanted = folded(word.prefix), re.split(r"[*?\[]", glob.text)[0]
+    return (
+        known.startswith(wanted) if glob.regex is not None and len(known) > len(wanted) else wanted.startswith(known)
+    )
+
+
+def _loosely(glob: WordGlob, word: Word | None, at: int) -> bool:
+    if word is None or isinstance(word, Unknown):
+        return glob.text == "*"
+    if at == 0 and "/" not in glob.text:
+        word = word.rpartition("/")[2]
+    return glob.matches(folded(word))
+
+
+@lru_cache(maxsize=4096)
+def command_pattern(text: str) -> CommandPattern:
+    words = text.split()
+    if odd := [word for word in words if word in _OPERATORS]:
+        raise BadPattern(f"`{odd[0]}` in {text!r}: a pattern is for one command; write a rule for each")
+    if words and words[-1].endswith(":*"):
+        raise BadPattern(f"{text!r}: write `{words[-1][:-2]} *` for any further words")
+    if len(words) > MOST_WORDS:
+        raise BadPattern(f"a pattern of {len(words)} words; at most {MOST_WORDS}")
+    open_end = words[-1:] == ["*"]
+    words = words[:-1] if open_end else words
+    globs = tuple(word_glob(word) for word in words)
+    loose = tuple(word_glob(folded(word)) for word in words)
+    named = bool(loose) and loose[0].regex is None
+    return CommandPattern(
+        words=globs,
+        loose_words=loose,
+        open_end=open_end,
+        program=loose[0].text.rpartition("/")[2] if named else "",
+        spelled_out=frozenset(at - 1 for at, glob in enumerate(globs) if at and glob.spelled_out),
+    )
+
+
+# A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.
+_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where words may point. Without roots every absolute path counts as outside."""
+
+    roots: tuple[str, ...] = ()
+
+    def outside(self, word: str) -> bool:
+        """Whether a word of a command may name a place elsewhere; on doubt it may."""
+        if _ELSEWHERE.search(word) is None:
+            return False
+        return word != "/dev/null" and not self._below_a_root(word)
+
+    def holds(self, path: str) -> bool:
+        """Whether a path, relative to the workspace or absolute, is inside."""
+        return self._below_a_root(path) if path.startswith("/") else ".." not in path.split("/")
+
+    def _below_a_root(self, word: str) -> bool:
+        if ".." in word.split("/"):
+            return False
+        return is_below(word, *filter(None, self.roots))
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The programs that are known: the ready-made ones and what the config adds."""
+
+    extra: Mapping[str, Program]
+
+    def find(self, argv: Argv) -> tuple[str, Program] | None:
+        """The table for the longest leading words that have one."""
+        names: list[str] = []
+        for word in argv[:3]:
+            if not isinstance(word, str):
+                break
+            names.append(word)
+        for length in range(len(names), 0, -1):
+            name = " ".join(names[:length])
+            program = self.extra.get(name) or PROGRAMS.get(name)
+            if program is not None:
+                return name, program
+        return None
+
+    def has_subcommands(self, program: str) -> bool:
+        return program in _WITH_SUBCOMMANDS or any(name.startswith(program + " ") for name in self.extra)
+
+
+_WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in PROGRAMS if " " in name)
+
+
+_BEFORE = {name: frozenset(program.options.split()) for name, program in BEFORE_SUBCOMMAND.items()}
+
+
+def plainly(argv: Argv) -> Argv:
+    """Without the harmless options that may stand before a subcommand: `git --no-pager log` is `git log`, and `[ x ]`
+    is `test x`."""
+    if argv[:1] == ("[",) and argv[-1:] == ("]",):
+        return ("test", *argv[1:-1])
+    name = argv[0] if argv else ""
+    before = _BEFORE.get(str(name))
+    if before is None:
+        return argv
+    at = 1
+    while at < len(argv) and argv[at] in before:
+        at += 1
+    return (name, *argv[at:]) if at > 1 else argv
+
+
+def open_words_problem(
+    argv: Argv, pattern: CommandPattern, tables: Tables, places: PlaceJudge, *, inside_only: bool
+) -> str | None:
+    """What speaks against the words that the rule did not spell out; None when nothing does."""
+    spelled_out = pattern.spelled_out
+    if not pattern.open_end and len(spelled_out) == len(argv) - 1:
+        return None
+    found = tables.find(argv)
+    if found is not None:
+        name, program = found
+        skipped = name.count(" ")
+        if program.operands in WRITING and not spelled_out.issuperset(range(skipped)):
+            return f"`{name}` writes files, and the rule does not name it"
+        return problem_with(
+            program,
+            name,
+            argv[1 + skipped :],
+            spelled_out={at - skipped for at in spelled_out},
+            places=places,
+            inside_only=inside_only,
+        )
+    return _untabled_problem(argv, spelled_out, tables, places if inside_only else None)
+
+
+def _untabled_problem(
+    argv: Argv, spelled_out: Collection[int], tables: Tables, places: PlaceJudge | None
+) -> str | None:
+    """A program without a table: plain words pass, options and what runs other programs don't."""
+    name = str(argv[0])
+    if name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE:
+        return f"`{name}` can run anything; only a rule that spells out the whole command allows it"
+    if tables.has_subcommands(name) and 0 not in spelled_out:
+        return f"`{' '.join(map(str, argv[:2]))}` is not among the subcommands known to be harmless"
+    for at, word in enumerate(argv[1:]):
+        if at in spelled_out:
+            continue
+        if isinstance(word, Unknown) and word.may_be_option:
+            return f"`{name}` with `{word}`, which may be an option"
+        if str(word).startswith("-") and len(str(word)) > 1:
+            return f"`{name}` with `{word}`: no options are known; add [programs.{name}] to the config"
+        if places is not None and places.outside(word):
+            return f"`{name}` with `{word}`, which leaves the workspace"
+    return None

@@ -1,0 +1,63 @@
+"""What rules need to know of the machine, handed in by whoever knows it. Without a machine nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Problem: TypeAlias = str | None
+
+
+def _nowhere() -> str:
+    return ""
+
+
+def _not_found(name: str) -> str | None:
+    return None
+
+
+def _not_listed(directory: str, name: str) -> bool:
+    return False
+
+
+def _not_refused(path: str) -> Problem:
+    return None
+
+
+def _is_not_there(path: str) -> bool:
+    return False
+
+
+def _nothing_runs(directory: str, looks: bool) -> Problem:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The machine as commands will find it.
+
+    `sandboxed`: writes of commands are held to the scope. `is_bash`: commands are read by bash and no other shell.
+    `directory` is where the shell is, as a real path. `scratch` are directories that are the session's alone.
+    `file_of` gives the real file that a program's name leads to by PATH. `writes_to` says why a real path can't be
+    written, None if it can; without it, names that start with a dot are asked about. `is_locked` says whether a lock
+    file at or above a directory names a package's program. `git_runs` says what of a repository's own configuration
+    would be run by git in a directory, by a command that only looks or by one that changes something. `writer` is the
+    tool whose rules also hold for the files that a command writes. `moving_refusal` says why what a path or pattern
+    names may not be put elsewhere as it is. `exists` says whether there is something at a path.
+    """
+
+    sandboxed: bool = False
+    is_bash: bool = True
+    directory: Callable[[], str] = _nowhere
+    scratch: tuple[str, ...] = ()
+    file_of: Callable[[str], str | None] = _not_found
+    writes_to: Callable[[str], Problem] | None = None
+    is_locked: Callable[[str, str], bool] = _not_listed
+    git_runs: Callable[[str, bool], Problem] = _nothing_runs
+    writer: str = ""
+    moving_refusal: Callable[[str], Problem] = _not_refused
+    exists: Callable[[str], bool] = _is_not_there
+
+
+NOTHING_KNOWN = Facts()

@@ -1,0 +1,144 @@
+"""The words and commands of a shell line, where some words are known only to be words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A word whose text only the shell will know: a variable, a glob, what a command prints.
+
+    `text` is the source. Every word that comes of it starts with `prefix`. With `many` it may become no word or
+    several. `glob` is the pattern where only names of files can come of it. `number` is a word of digits, perhaps
+    with a sign.
+    """
+
+    text: str
+    prefix: str = ""
+    many: bool = False
+    glob: str | None = None
+    number: Literal["", "digits", "signed"] = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def may_be_option(self) -> bool:
+        return self.number != "digits" and self.prefix[:1] in ("", "-")
+
+
+Word: TypeAlias = str | Unknown
+Argv: TypeAlias = tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A file that the shell itself opens for a command."""
+
+    way: Literal["read", "write"]
+    target: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One simple command: what is set for it, what it opens, and its words (none for an assignment alone)."""
+
+    words: Argv
+    assigned: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Every command that a line can run, in the order they are written, and the values it gives to variables."""
+
+    commands: tuple[Command, ...]
+    values: tuple[Word, ...] = ()
+    is_fed: bool = False  # it has a text that some command reads as its input
+
+
+@dataclass(frozen=True, slots=True)
+class NotProvable:
+    reason: str
+
+
+def plain_words(words: Sequence[Word]) -> tuple[str, ...]:
+    """The words as written, for people."""
+    return tuple(str(word) for word in words)
+
+
+_SET_BY_BASH = re.compile(
+    r"""_|BASH.*|EPOCH.*|HIST.*|COMP_.*|COMPREPLY|READLINE_.*|DIRSTACK|EUID|UID|PPID|GROUPS|FUNC.*|MAPFILE|PIPESTATUS|
+    RANDOM|SRANDOM|SECONDS|LINENO|SHLVL|SHELL.*|HOST.*|MACHTYPE|OSTYPE|OPT(?:ARG|IND|ERR)|COPROC|TIMEFORMAT|TMOUT|PWD|
+    OLDPWD|PS[0-9]|PROMPT.*|IFS|ENV|FCEDIT|FIGNORE|GLOB.*|GLOBIGNORE|EXECIGNORE|IGNOREEOF|INPUTRC|MAIL.*|POSIX.*|
+    TEXTDOMAIN.*|CHILD_MAX|EMACS|INSIDE_EMACS|AUTO_RESUME|HISTCHARS|CDPATH|COLUMNS|LINES|REPLY""",
+    re.VERBOSE,
+)
+# Names that programs read, and that decide what code they run, which files they read or write, or whom they talk to.
+_READ_BY_PROGRAMS = re.compile(
+    r""".*PATHS?|.*HOME|.*_DIR|.*_ROOT|LD.*|DYLD.*|GIT.*|SSH.*|GPG.*|PYTHON.*|PYTEST.*|PY_.*|PIP.*|UV_.*|POETRY.*|PDM_.*|
+    CONDA.*|VIRTUAL.*|COVERAGE.*|TOX.*|NOX.*|MYPY.*|RUFF.*|NODE_(?!ENV$).*|NPM_.*|YARN.*|PNPM.*|BUN.*|DENO.*|ESLINT.*|
+    PRETTIER.*|TSC.*|TS_.*|TSX.*|TSCONFIG.*|BABEL.*|JEST.*|VITEST.*|ELECTRON.*|PLAYWRIGHT.*|COREPACK.*|RUBY.*|GEM.*|
+    BUNDLE.*|PERL.*|_?JAVA.*|_?JDK.*|CLASS.*|MAVEN.*|MVN.*|M2.*|GRADLE.*|KOTLIN.*|SCALA.*|SBT.*|CARGO.*|RUST(?!_).*|
+    RUSTC.*|RUSTDOC.*|GO[A-Z0-9_]*|CGO.*|CC|CXX|CPP|LD|AR|AS|NM|FC|CC_.*|CXX_.*|.*FLAGS?|MAKE.*|CMAKE.*|NINJA.*|
+    PKG_.*|.*PAGER.*|.*EDITOR.*|VISUAL|BROWSER|.*OPTIONS?|.*OPTS?|.*ARGS?|.*COMMAND.*|.*_CMD|.*EXEC.*|.*WRAPPER.*|
+    .*LAUNCHER.*|.*PROGRAM.*|.*RUNNER.*|LESS.*|MORE|MAN.*|RIPGREP.*|GREP_(?!COLORS?$).*|JQ.*|FZF.*|FD_.*|TAR.*|ZIP.*|
+    UNZIP.*|GZIP|BZIP.*|XZ_.*|ZSTD.*|RSYNC.*|CVS.*|SVN.*|HG.*|.*CONFIG.*|.*CONF|.*RC|.*_FILE|.*_SETTINGS.*|.*MODULES?|
+    XDG.*|TERM.*|DISPLAY|WAYLAND.*|XAUTH.*|DBUS.*|LC_.*|LANG.*|LOC.*|NLS.*|GCONV.*|ICONV.*|MALLOC.*|GLIBC.*|LIB.*|
+    TMP.*|TEMP.*|.*PROXY.*|.*PRELOAD.*|.*PLUGINS?.*|.*LOADER.*|.*STARTUP.*|.*HOOKS?.*|.*SHELL.*|.*_BIN|.*_LIB|
+    .*INTERPRETER.*|.*COMPILER.*|.*_APP|DOCKER.*|PODMAN.*|KUBE.*|HELM.*|AWS.*|GOOGLE.*|GCLOUD.*|AZURE.*|SUDO.*|SU|
+    ERL.*|ELIXIR.*|MIX_.*|HEX_.*|R_.*|JULIA.*|LUA.*|TCL.*|GUILE.*|SBCL.*|PHP.*|COMPOSER.*|DOTNET.*|NUGET.*|MSBUILD.*|
+    SWIFT.*|XCODE.*|DEVELOPER.*|SDK.*|OPENSSL.*|SSL.*|CURL.*|WGET.*|NETRC|HTTP.*|FTP.*|KRB5.*|GTK.*|QT_.*|GIO.*|GDB.*|
+    VIM.*|NVIM.*|EX.*|MAGIC|POSTGRES.*|PG.*|MYSQL.*|REDIS.*|HUSKY.*|PRE_COMMIT.*|LEFTHOOK.*|DIRENV.*|MISE.*|ASDF.*|
+    NVM.*|PYENV.*|RBENV.*|VOLTA.*|HOMEBREW.*|NIX.*|FLASK.*|DJANGO.*|UVICORN.*|GUNICORN.*|WERKZEUG.*|USER|LOGNAME|PORT_.*""",
+    re.VERBOSE,
+)
+_PLAIN_LOCALE = re.compile(r"(?:C|POSIX|C\.UTF-?8|en_US\.UTF-?8)?", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def assignment_problem(name: str, value: Word | None, *, reads: bool = False) -> str | None:
+    """Why a line may not set this variable; None when it changes nothing but words. `reads` is `IFS= read`."""
+    if not _IDENTIFIER.fullmatch(name):
+        return f"`{name}` is not a plain variable's name"
+    upper = name.upper()
+    if upper == "IFS" and reads:
+        return None
+    if (upper == "LANG" or upper.startswith("LC_")) and isinstance(value, str) and _PLAIN_LOCALE.fullmatch(value):
+        return None
+    if _SET_BY_BASH.fullmatch(upper) or _READ_BY_PROGRAMS.fullmatch(upper):
+        return f"setting `{name}` may change what runs"
+    return None
+
+
+_SECRET = re.compile(r".*(?:TOKEN|KEY|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH).*")
+
+
+def may_be_secret(name: str) -> bool:
+    return name == name.upper() and _SECRET.fullmatch(name) is not None
+
+
+@dataclass(slots=True)
+class Variables:
+    """What a line does with variables, gathered while it is read."""
+
+    in_arithmetic: set[str] = field(default_factory=set[str])
+    numbers: dict[str, bool] = field(default_factory=dict[str, bool])
+    values: list[Word] = field(default_factory=list[Word])
+
+    def set(self, name: str, value: Word | None) -> None:
+        if value is not None:
+            self.values.append(value)
+        known = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII) is not None
+        number = known or (isinstance(value, Unknown) and value.number != "")
+        self.numbers[name] = self.numbers.get(name, True) and number
+
+    def problem(self) -> str | None:
+        """bash evaluates what a variable holds when it calculates with it, and that may run a command."""
+        odd = sorted(name for name in self.in_arithmetic if not self.numbers.get(name, False))
+        return f"`{odd[0]}` in `$((…))` is not known to be a number" if odd else None

@@ -1,0 +1,113 @@
+"""Programs that run the words after them: the command inside, where it is plain which words those are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gripfast.call.shell.words import Argv, Unknown, Word, assignment_problem
+
+_FED = Unknown("(what xargs is fed)", many=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapper:
+    """Flags, options that take the next word, and how many words stand before the command."""
+
+    flags: str = ""
+    values: str = ""
+    operands: int = 0
+
+
+_WRAPPERS: Mapping[str, _Wrapper] = {
+    "timeout": _Wrapper("--preserve-status --foreground -v --verbose", "-k -s --signal --kill-after", 1),
+    "nice": _Wrapper("", "-n"),
+    "nohup": _Wrapper(),
+    "stdbuf": _Wrapper("-oL -o0 -eL -e0 -i0 -iL"),
+    "command": _Wrapper(),
+    "env": _Wrapper(),
+    "xargs": _Wrapper("-0 -r -t -x --null --no-run-if-empty --verbose", "-n -P -L -d -I --max-args --max-procs"),
+    "uv run": _Wrapper("-q --quiet --frozen --locked --no-sync --offline --isolated --all-extras --dev"),
+    "poetry run": _Wrapper(),
+    "pipenv run": _Wrapper(),
+    "pdm run": _Wrapper(),
+}
+_VALUE = re.compile(r"[A-Za-z0-9{}%@_.,\\-]*", re.ASCII)
+_DURATION = re.compile(r"[0-9.]+[smhd]?", re.ASCII)
+
+
+def runs_the_project(argv: Argv) -> bool:
+    """Whether a wrapper runs the project's code before the command, or instead of it: `uv run` builds the project."""
+    return " ".join(map(str, argv[:2])) in ("uv run", "poetry run", "pipenv run", "pdm run")
+
+
+def unwrapped(argv: Argv) -> Argv | None:
+    """The command that a wrapper runs; None when it is no wrapper, or when that can't be said."""
+    for length in (2, 1):
+        name = " ".join(str(word) for word in argv[:length])
+        wrapper = _WRAPPERS.get(name)
+        if wrapper is not None:
+            return _inside(name, wrapper, argv[length:])
+    return None
+
+
+def _inside(name: str, wrapper: _Wrapper, words: Argv) -> Argv | None:
+    at, replaced = 0, None
+    while at < len(words) and (option := words[at]) != "" and isinstance(option, str) and option.startswith("-"):
+        if option in wrapper.flags.split():
+            at += 1
+        elif option in wrapper.values.split():
+            value = words[at + 1] if at + 1 < len(words) else None
+            if not isinstance(value, str) or not value or not _VALUE.fullmatch(value) or value.startswith("-"):
+                return None
+            replaced = value if option == "-I" else replaced
+            at += 2
+        elif name == "xargs" and re.fullmatch(r"-(?:[nPL][0-9]+|I[{}%@]+|0r|r0|0?n[0-9]+)", option):
+            replaced = option[2:] if option.startswith("-I") else replaced
+            at += 1
+        elif name == "nice" and re.fullmatch(r"-n?[0-9]+", option):
+            at += 1
+        else:
+            return None
+    return _command(name, wrapper, words[at:], replaced)
+
+
+def _command(name: str, wrapper: _Wrapper, words: Argv, replaced: str | None) -> Argv | None:
+    for operand in words[: wrapper.operands]:
+        if not isinstance(operand, str) or not _DURATION.fullmatch(operand):
+            return None
+    words = words[wrapper.operands :]
+    if name == "env":
+        given, words = words, _without_assignments(words)
+        if len(given) > len(words) and "make" in words:  # it runs what some variables name
+            return None
+    if not words or not isinstance(words[0], str) or words[0].startswith("-") or "=" in words[0] or not words[0]:
+        return None
+    if name != "xargs":
+        return words
+    return (*words, _FED) if replaced is None else _fed_in_place(words, replaced)
+
+
+def _without_assignments(words: Argv) -> Argv:
+    while words and "=" in str(words[0]):
+        text = str(words[0])
+        name = text.partition("=")[0]
+        known = words[0] if isinstance(words[0], str) else None
+        whole = known is not None or (isinstance(words[0], Unknown) and "=" in words[0].prefix and not words[0].many)
+        if not whole or assignment_problem(name, text.partition("=")[2]) is not None:
+            return ()
+        words = words[1:]
+    return words
+
+
+def _fed_in_place(words: Argv, mark: str) -> Argv | None:
+    """`xargs -I{} cmd {}`: what it is fed stands where the mark stood, never in the program's name."""
+    if mark in str(words[0]) or any(isinstance(word, Unknown) and mark in word.text for word in words):
+        return None
+    return tuple(_with_mark(word, mark) for word in words)
+
+
+def _with_mark(word: Word, mark: str) -> Word:
+    text = str(word)
+    return Unknown(text, prefix=text.partition(mark)[0]) if mark in text else word

@@ -1,0 +1,170 @@
+"""`gripfast serve`: the MCP server."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from gripfast.edges.cli.clients import paste_instructions
+from gripfast.edges.cli.loading import loading
+from gripfast.edges.cli.options import SessionSettings, as_usage_errors, session_options
+from gripfast.edges.cli.say import say
+from gripfast.edges.profiles import price
+from gripfast.host.kernel.prctl import hide_process
+from gripfast.host.program.net import Address, listen, parse_address
+from gripfast.host.program.secrets import http_token, read_tokens
+
+if TYPE_CHECKING:
+    from gripfast.edges.mcp.http import Access
+
+_ON_A_TERMINAL = """\
+waiting for MCP messages on this terminal; press Ctrl-C to stop
+  to have a client start the server:  gripfast init claude
+  to serve over HTTP:                 gripfast serve --http 127.0.0.1:8765"""
+
+
+@click.command(short_help="Serve the tools over MCP, on stdio or HTTP.")
+@session_options
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead; port 0 picks a free port.")
+@click.option("--token-file", metavar="FILE", help="Tokens to accept over HTTP, one per line: TOKEN or NAME TOKEN.")
+@click.option("--new-token", is_flag=True, help="Replace your token; the old one stops working.")
+@click.option("--no-token", is_flag=True, help="Accept HTTP requests without a token. On loopback only.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
+@click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="Accept this Origin header.")
+@click.option("--else-any-port", is_flag=True, hidden=True)
+@click.option(
+    "--own-code-in-reach",
+    is_flag=True,
+    help="Start even if commands, without a sandbox, can change the code of this server.",
+)
+@click.option(
+    "--idle-minutes", default=30.0, show_default=True, help="Close an HTTP session that is unused for this long."
+)
+def serve(
+    settings: SessionSettings,
+    address: str | None,
+    idle_minutes: float,
+    own_code_in_reach: bool,
+    **access_options: Any,
+) -> None:
+    """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
+
+    \b
+    gripfast serve                                   the client's roots, else this directory
+    gripfast serve --root ~/code/app --profile agent
+    gripfast serve --http 127.0.0.1:8765             with a token; prints what to paste into a client
+    """
+    hide_process()
+    if not own_code_in_reach:
+        _refuse_own_code_in_reach(settings)
+    if address is None:
+        _on_stdio(settings)
+    else:
+        _over_http(settings, address, idle_minutes * 60, **access_options)
+
+
+def _refuse_own_code_in_reach(settings: SessionSettings) -> None:
+    """Without a sandbox a command could change the server that runs it, where that lies in the served directory."""
+    place = settings.own_code_in_reach()
+    if place is not None:
+        raise click.UsageError(
+            f"this server's own code is in {place}, inside the directory it would serve, and no sandbox works here "
+            "that could keep a command from changing it. Install gripfast elsewhere (for example with pipx), install "
+            "bubblewrap, leave out Bash with --tools, or accept it with --own-code-in-reach"
+        )
+
+
+def _on_stdio(settings: SessionSettings) -> None:
+    _need_sdk()
+    if settings.roots:  # without, the client names them later
+        with as_usage_errors():
+            settings.config()
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - started without one
+        raise click.ClickException("standard input or output is closed; an MCP client needs both (or use --http)")
+    if sys.stdin.isatty():
+        say(_ON_A_TERMINAL, err=True)
+    from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+    from gripfast.edges.mcp.stdio import serve_stdio  # noqa: PLC0415 - the same
+
+    anyio.run(serve_stdio, Sessions(settings, ask_for_roots=True))
+
+
+def _need_sdk() -> None:
+    try:
+        with loading():
+            importlib.import_module("gripfast.edges.mcp.server")
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(f"{missing}; install the MCP server with: pip install 'gripfast[mcp]'") from None
+
+
+def _over_http(
+    settings: SessionSettings,
+    address: str,
+    idle: float,
+    token_file: str | None,
+    new_token: bool,
+    no_token: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    else_any_port: bool,
+) -> None:
+    _need_sdk()
+    from gripfast.edges.mcp.http import Access, quiet_logs, serve_http  # noqa: PLC0415 - the same
+    from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+
+    with as_usage_errors():
+        wanted = parse_address(address)
+        tokens, token_file_path = _tokens(token_file, new=new_token, none=no_token)
+        Access(wanted, tokens, hosts, origins)
+        settings.config()
+        root = settings.working_directory()
+        listening, got = listen(wanted, else_any_port=else_any_port)
+        access = Access(got, tokens, hosts, origins)
+    quiet_logs()
+    if wanted.port not in (0, got.port):
+        say(f"{wanted} is in use; serving on another port", err=True)
+    say(_banner(settings, access, root, token_file_path), err=True)
+    anyio.run(serve_http, Sessions(settings, idle=idle), access, listening)
+    say("stopped", err=True)
+
+
+def _tokens(file: str | None, *, new: bool, none: bool) -> tuple[list[tuple[str, str]], str]:
+    if none:
+        return [], ""
+    if file is not None:
+        return read_tokens(file), file
+    token, path = http_token(new=new)
+    return [("you", token)], str(path)
+
+
+def _banner(settings: SessionSettings, access: Access, root: str, token_file_path: str) -> str:
+    """What a person needs after starting the server, on one screen."""
+    url = f"http://{_host(access)}/mcp"
+    token = access.tokens[0][1] if len(access.tokens) == 1 else None
+    names = ", ".join(tool.name for tool in settings.tools)
+    lines = [
+        f"gripfast serves {len(settings.tools)} tools at {url}",
+        f"  tools  {names} (about {price(settings.tools)} tokens)",
+        f"  root   {root}",
+        f"  rules  {settings.rules_in_words()}",
+        f"  token  {_token_line(access, token, token_file_path)}",
+        "",
+        *paste_instructions(url, token),
+        "",
+        "Press Ctrl-C to stop the server and everything it started.",
+    ]
+    return "\n".join(lines)
+
+
+def _host(access: Access) -> str | Address:
+    return access.hosts[0] if access.address.is_everywhere else access.address
+
+
+def _token_line(access: Access, token: str | None, token_file_path: str) -> str:
+    if not access.tokens:
+        return "none: any program on this machine may call the tools"
+    return f"{token}  (in {token_file_path})" if token else f"{len(access.tokens)} tokens in {token_file_path}"

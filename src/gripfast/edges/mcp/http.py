@@ -1,0 +1,212 @@
+"""Serves many clients over streamable HTTP, each with its own session."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
+from gripfast.edges.mcp.sessions import SESSION_HEADER, Sessions, key_of_mcp_session
+from gripfast.errors import InvalidArgument
+from gripfast.host.program.net import Address, Listening
+from gripfast.host.program.signals import wait_for_end
+
+PATH = "/mcp"
+IDLE = 30 * 60.0
+MOST_SESSIONS = 1000
+# Seconds that a cancelled request has to clean up.
+GRACE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call: tokens with their owners' names, and the exact Host and Origin values accepted."""
+
+    address: Address
+    tokens: Sequence[tuple[str, str]] = field(repr=False)
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.tokens and not self.address.is_loopback:
+            raise InvalidArgument(f"{self.address} can be reached from other machines, so a token is required")
+        if self.address.is_everywhere and not self.hosts:
+            raise InvalidArgument(
+                f"{self.address} listens on every address of this machine: name the hosts that clients use, "
+                f"for example --allow-host build.example.org:{self.address.port}"
+            )
+
+    @property
+    def security(self) -> TransportSecuritySettings:
+        hosts = [*self._own_hosts(), *self.hosts]
+        origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+        return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*origins, *self.origins])
+
+    def _own_hosts(self) -> list[str]:
+        names = ["127.0.0.1", "localhost", "[::1]"] if self.address.is_loopback else []
+        own = [] if self.address.is_everywhere else [str(self.address)]
+        return list(dict.fromkeys([*own, *(f"{name}:{self.address.port}" for name in names)]))
+
+    def owner(self, given: str) -> str | None:
+        """Whose token this is. Every token is compared, in constant time."""
+        found = [name for name, token in self.tokens if hmac.compare_digest(token.encode(), given.encode())]
+        return found[0] if found else None
+
+
+async def serve_http(sessions: Sessions, access: Access, listening: Listening) -> None:
+    """Serves until a signal comes. No process that a session started is left running."""
+    manager = StreamableHTTPSessionManager(
+        server_of(sessions),
+        security_settings=access.security,
+        max_request_body_size=LARGEST_MESSAGE,
+        session_idle_timeout=sessions.idle,
+        max_sessions=MOST_SESSIONS,
+    )
+    guard = TokenGuard(manager.handle_request, access, sessions)
+    config = uvicorn.Config(
+        guard,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        ws="none",
+    )
+    server = _Server(config)
+    try:
+        async with anyio.create_task_group() as group, manager.run():
+            group.start_soon(sessions.close_idle)
+            group.start_soon(_end_on_signal, server, guard)
+            await server.serve(sockets=[listening])
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await sessions.close()
+
+
+async def _end_on_signal(server: uvicorn.Server, guard: TokenGuard) -> None:
+    await wait_for_end()
+    server.should_exit = True
+    guard.close()
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leaves signals alone: `_end_on_signal` waits for them, so that a signal is a clean end."""
+        yield
+
+
+class TokenGuard:
+    """Checks the token before any byte of the body is read, then the path, then passes the request on."""
+
+    def __init__(self, app: ASGIApp, access: Access, sessions: Sessions) -> None:
+        self._app = app
+        self._access = access
+        self._sessions = sessions
+        self._requests: set[anyio.CancelScope] = set()
+        self._closed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        response = _Response(send)
+        with anyio.CancelScope() as request:
+            self._requests.add(request)
+            try:
+                if self._closed:
+                    request.cancel()
+                await self._check(scope, receive, response.send)
+            finally:
+                self._requests.discard(request)
+        if request.cancelled_caught:
+            await response.finish()
+
+    def close(self) -> None:
+        """Cancels running requests: a client may keep a stream open for as long as it lives."""
+        self._closed = True
+        for request in list(self._requests):
+            request.cancel()
+
+    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        owner = self._owner(headers)
+        if owner is None:
+            await _refuse(401, "a token is required: send `Authorization: Bearer TOKEN`", scope, receive, send)
+        elif scope["path"].rstrip("/") != PATH:
+            await _refuse(404, f"the server is at {PATH}", scope, receive, send)
+        else:
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+            await self._forward(headers.get(SESSION_HEADER.encode()), scope, receive, send)
+
+    def _owner(self, headers: dict[bytes, str]) -> str | None:
+        if not self._access.tokens:
+            return "anyone"
+        scheme, _, given = headers.get(b"authorization", "").partition(" ")
+        return self._access.owner(given.strip()) if scheme.lower() == "bearer" else None
+
+    async def _forward(self, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
+        if session is None:
+            await self._app(scope, receive, send)
+            return
+        key = key_of_mcp_session(session)
+        with self._sessions.connected(key):
+            status = await _watched(self._app, scope, receive, send)
+        if scope["method"] == "DELETE" and status is not None and status < 300:
+            await self._sessions.end(key)
+
+
+class _Response:
+    """Follows what was sent to a client, so that a cancelled request still ends as valid HTTP."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+        self._complete = False
+
+    async def send(self, message: Message) -> None:
+        self._started = True
+        self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def finish(self) -> None:
+        if not self._started:
+            await self._send({"type": "http.response.start", "status": 503, "headers": []})
+        if not self._complete:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int | None:
+    status: int | None = None
+
+    async def watch(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        await send(message)
+
+    await app(scope, receive, watch)
+    return status
+
+
+async def _refuse(status: int, text: str, scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    await PlainTextResponse(f"{text}\n", status, headers)(scope, receive, send)
+
+
+def quiet_logs() -> None:
+    """Hides warnings: the SDK logs every request it refuses, and the terminal is for the server's own faults."""
+    for name in ("mcp", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.ERROR)

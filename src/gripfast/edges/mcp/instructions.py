@@ -1,0 +1,25 @@
+"""What the server tells a client's model at the start: how its tools work together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+# The tools that a line is about, and the line. It is sent only if all of these tools are served.
+_LINES: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset(), "Relative paths start in the workspace; places outside it are refused."),
+    (frozenset({"Glob", "Grep"}), "Find files with Glob and text with Grep rather than with shell commands."),
+    (
+        frozenset({"Read", "Edit"}),
+        "Read a file before you Edit or Write it; if it changed meanwhile, Read it again.",
+    ),
+    (
+        frozenset({"Bash"}),
+        "Bash keeps its directory between calls, not its variables, and tells which files changed.",
+    ),
+    (frozenset(), "A final note in [brackets] says what an answer leaves out and which call continues it."),
+)
+
+
+def instructions_for(tools: Collection[str]) -> str:
+    """At most five lines, about the tools that are served."""
+    return "\n".join(line for names, line in _LINES if names <= set(tools))

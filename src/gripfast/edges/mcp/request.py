@@ -1,0 +1,241 @@
+"""One request of a client while it is served: notices sent to the client, and questions asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ValidationError
+
+from gripfast.framework.context import Interruption, Progress
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+QuestionToClient: TypeAlias = ElicitRequest | ListRootsRequest
+Notice: TypeAlias = Progress | tuple[str, str]  # or a log line: its level and text
+
+CURRENT_REQUEST: ContextVar[ClientRequest | None] = ContextVar("gripfast_request", default=None)
+
+MAX_NOTICES = 256
+"""Notices of one call that may wait to be sent; the oldest is dropped when there are more."""
+HEARTBEAT_SECONDS = 5.0
+"""After this long without progress the client is told that the call is still running."""
+ROOTS_TIMEOUT = 10.0
+_MAX_PENDING = 1024
+_LEVELS = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
+
+
+class CannotAskClient(Exception):
+    """The client has no way to ask this of its user."""
+
+
+class Suspended(Interruption):
+    """A call that waits for an answer: the client sends it again, with the answer.
+
+    Not an `Exception`, so that no tool and no hook mistakes it for a failure.
+    """
+
+    def __init__(self, key: str, request: QuestionToClient) -> None:
+        self.key = key
+        self.request = request
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """A suspended call: a digest of the call, the answers so far, and the key of the open question."""
+
+    call_digest: str
+    answers: Mapping[str, Any]
+    key: str
+
+
+class PendingQuestions:
+    """Suspended calls by a random state. Each state works once, and only for the same call."""
+
+    def __init__(self) -> None:
+        self._pending: OrderedDict[str, PendingQuestion] = OrderedDict()
+
+    def suspend(self, pending: PendingQuestion) -> str:
+        state = token_urlsafe(16)
+        self._pending[state] = pending
+        while len(self._pending) > _MAX_PENDING:
+            self._pending.popitem(last=False)
+        return state
+
+    def resume(self, state: str | None, call_digest: str, responses: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The answers this call has so far; none if the state is unknown, used, or belongs to another call."""
+        pending = self._pending.pop(state, None) if state else None
+        if pending is None or pending.call_digest != call_digest:
+            return {}
+        answer = (responses or {}).get(pending.key)
+        return {**pending.answers, pending.key: answer} if answer is not None else dict(pending.answers)
+
+
+class ClientRequest:
+    """A client's request while it is served."""
+
+    def __init__(self, ctx: ServerRequestContext[Any], questions: PendingQuestions, params: Any = None) -> None:
+        self.ctx = ctx
+        self._questions = questions
+        self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self._call_digest = ""
+        self._answers: dict[str, Any] = {}
+        if self._modern and params is not None:
+            self._call_digest = _digest(params.name, params.arguments)
+            self._answers = questions.resume(params.request_state, self._call_digest, params.input_responses)
+        self._asked: Counter[str] = Counter()
+        self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+        self._sender: asyncio.Task[None] | None = None
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._last_progress = float("-inf")
+        self._has_reported = False
+
+    def progress(self, notice: Progress) -> None:
+        self._has_reported = True
+        self.notify(notice)
+
+    def notify(self, notice: Notice) -> None:
+        """Queues a notice for the client. May be called from any thread; never waits."""
+        self._notices.append(notice)
+        self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if self._sender is None or self._sender.done():
+            self._sender = self._loop.create_task(self._send_all())
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        """Sends notices while it is open; all of them are sent before it closes."""
+        token = CURRENT_REQUEST.set(self)
+        if self._wants_progress():
+            self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._still_running)
+        try:
+            yield
+            if self._sender is not None:
+                await asyncio.wait([self._sender])  # cancelling it in the middle of a notice would lose that notice
+            await self._send_all()
+        finally:
+            self._close()
+            CURRENT_REQUEST.reset(token)
+
+    def _wants_progress(self) -> bool:
+        meta = (self.ctx.params or {}).get("_meta")
+        return isinstance(meta, Mapping) and "progressToken" in meta
+
+    def _still_running(self) -> None:
+        if not self._has_reported:
+            seconds = self._loop.time() - self._started
+            self._notices.append(Progress(seconds, None, f"running for {seconds:.0f} s"))
+            self._wake()
+            self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._still_running)
+
+    def _close(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        if self._sender is not None:
+            self._sender.cancel()
+
+    async def _send_all(self) -> None:
+        while self._notices:
+            notice = self._notices.popleft()
+            if isinstance(notice, Progress):
+                await self._progress(notice)
+            else:
+                await self._log(*notice)
+
+    async def _progress(self, notice: Progress) -> None:
+        if notice.progress > self._last_progress:  # the protocol wants it to increase
+            self._last_progress = notice.progress
+            await self.ctx.session.report_progress(notice.progress, notice.total, notice.message)
+
+    async def _log(self, level: Any, text: str) -> None:
+        if not self._modern:  # the newer protocol has logging only on request, and deprecates it
+            params = LoggingMessageNotificationParams(level=level, data=text, logger="gripfast")
+            notice = LoggingMessageNotification(params=params)
+            await self.ctx.session.send_notification(notice, related_request_id=self.ctx.request_id)
+
+    async def elicit(self, message: str, schema: dict[str, Any]) -> ElicitResult:
+        """Shows a form to the person at the client. Raises CannotAskClient if the client can't show one."""
+        able = self.ctx.session.client_capabilities
+        if able is None or able.elicitation is None:
+            raise CannotAskClient
+        request = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+        return await self._ask(request, ElicitResult)
+
+    async def roots(self) -> list[str]:
+        """The client's roots as URIs; empty if it offers none."""
+        able = self.ctx.session.client_capabilities
+        if able is None or able.roots is None:
+            return []
+        with anyio.move_on_after(ROOTS_TIMEOUT):
+            try:
+                return [str(root.uri) for root in (await self._ask(ListRootsRequest(), ListRootsResult)).roots]
+            except CannotAskClient:
+                pass
+        return []
+
+    async def _ask(self, request: QuestionToClient, answer: type[AnswerT]) -> AnswerT:
+        if self._modern:
+            return self._answered(request, answer)
+        metadata = ServerMessageMetadata(related_request_id=self.ctx.request_id)
+        try:
+            return await self.ctx.session.send_request(request, answer, metadata=metadata)
+        except (MCPError, ValidationError) as fault:
+            raise CannotAskClient from fault
+
+    def _answered(self, request: QuestionToClient, answer: type[AnswerT]) -> AnswerT:
+        """In the newer protocol a server can't ask: the call ends with the question, and the client repeats it."""
+        digest = _digest(request.method, request.params.model_dump(mode="json") if request.params else None)
+        self._asked[digest] += 1
+        key = f"{digest[:16]}-{self._asked[digest]}"
+        if key not in self._answers:
+            raise Suspended(key, request)
+        given = self._answers[key]
+        if not isinstance(given, answer):
+            raise CannotAskClient
+        return given
+
+    def input_required(self, suspended: Suspended) -> InputRequiredResult:
+        """The result that asks the client for an answer before it repeats the call."""
+        state = self._questions.suspend(PendingQuestion(self._call_digest, self._answers, suspended.key))
+        return InputRequiredResult(input_requests={suspended.key: suspended.request}, request_state=state)
+
+
+def _digest(name: str, arguments: Any) -> str:
+    text = json.dumps([name, arguments or {}], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ClientLogHandler(logging.Handler):
+    """Sends what a tool logs to the client that called it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        request = CURRENT_REQUEST.get()
+        if request is not None and record.exc_info is None:  # tracebacks stay in the server's own log
+            level = _LEVELS.get(record.levelno // 10 * 10, "info")
+            request.notify((level, record.getMessage()))

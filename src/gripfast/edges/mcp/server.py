@@ -1,0 +1,117 @@
+"""The MCP server: lists the tools and runs the calls. `sessions.py` says which session a call runs in."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+from anyio import to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    EmptyResult,
+    InputRequiredResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    NotificationParams,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
+)
+from mcp_types import Tool as McpTool
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+from gripfast.builtin.keys import PERSON
+from gripfast.call.run import run_call
+from gripfast.edges.mcp import outputs
+from gripfast.edges.mcp.ask import PersonAtClient, ask_by_elicitation
+from gripfast.edges.mcp.instructions import instructions_for
+from gripfast.edges.mcp.request import ClientRequest, Suspended
+from gripfast.edges.mcp.results import failure, result_of
+from gripfast.edges.mcp.sessions import Sessions
+from gripfast.errors import ToolError
+from gripfast.framework.providers import definitions
+from gripfast.messages import ToolCall
+
+LARGEST_MESSAGE = 16 << 20
+"""Bytes of one message from a client, on either transport."""
+
+
+def server_of(sessions: Sessions) -> Server[Any]:
+    schemas = {tool.name: tool.definition.parameters for tool in sessions.settings.tools}
+    listings: list[ListToolsResult] = []
+
+    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+        if not listings:
+            shown = await to_thread.run_sync(sessions.settings.described)
+            tools = [McpTool.model_validate(one) for one in definitions(shown, "mcp")]
+            listings.append(ListToolsResult(tools=tools))
+        return listings[0]
+
+    async def call_tool(
+        ctx: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        return await serve_call(sessions, ClientRequest(ctx, sessions.questions, params), params)
+
+    async def list_outputs(ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListResourcesResult:
+        return outputs.listed(sessions.peek(ctx), sessions.resources)
+
+    async def list_templates(
+        _: ServerRequestContext[Any], __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return outputs.templates()
+
+    async def read_output(ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await outputs.read(str(params.uri), sessions.peek(ctx), sessions.resources)
+
+    server = Server(
+        "gripfast",
+        version=version("gripfast"),
+        title="gripfast",
+        instructions=instructions_for(schemas),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_outputs,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_output,
+        get_tool_input_schema=schemas.get,
+    )
+    if isinstance(get_tracer_provider(), ProxyTracerProvider):
+        server.middleware.clear()  # the SDK's tracing spans, which nobody collects
+    _add_older_methods(server, sessions)
+    return server
+
+
+async def serve_call(
+    sessions: Sessions, request: ClientRequest, params: CallToolRequestParams
+) -> CallToolResult | InputRequiredResult:
+    """Runs one tool call. A failure is a result with `isError`; only a malformed request is a protocol error."""
+    call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
+    try:
+        async with request.open(), sessions.acquire(request) as (client, session):
+            ask, deps = partial(ask_by_elicitation, request), {PERSON.id: PersonAtClient(request)}
+            message = await run_call(session, call, request.progress, ask=ask, deps=deps)
+            client.remember(message)
+            return result_of(message, session.tools.get(message.name))
+    except Suspended as suspended:
+        return request.input_required(suspended)
+    except ToolError as error:
+        return failure(f"Error executing tool: {error.code}: gripfast can't open a session: {error.message}")
+
+
+def _add_older_methods(server: Server[Any], sessions: Sessions) -> None:
+    """Adds the methods of the older protocol. As arguments of `Server` they would raise deprecation warnings."""
+
+    async def set_level(_: ServerRequestContext[Any], __: SetLevelRequestParams) -> EmptyResult:
+        return EmptyResult()
+
+    async def roots_changed(_: ServerRequestContext[Any], __: NotificationParams) -> None:
+        sessions.roots_changed()
+
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+    server.add_notification_handler("notifications/roots/list_changed", NotificationParams, roots_changed)

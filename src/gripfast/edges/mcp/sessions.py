@@ -1,0 +1,211 @@
+"""The sessions of MCP clients: one for the client on stdio, one for each MCP session over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from gripfast.builtin.state import State
+from gripfast.call.run import Session
+from gripfast.clock import monotonic
+from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.settings import SessionSettings
+from gripfast.errors import Internal
+from gripfast.messages import OutputRef, ToolMessage
+
+MAX_LISTED_OUTPUTS = 500
+"""Cached outputs of one session that are listed as resources; the oldest are dropped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedResource:
+    """A text served as a resource besides the cached outputs."""
+
+    uri: str
+    name: str
+    text: str
+    mime_type: str = "text/plain"
+
+
+@dataclass(slots=True)
+class ClientSession:
+    """One client's Session, and what the server remembers about that client."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    session: Session | None = None
+    state: State | None = None
+    outputs: OrderedDict[str, tuple[str, OutputRef]] = field(default_factory=OrderedDict[str, tuple[str, OutputRef]])
+    running_calls: int = 0
+    last_used: float = 0.0
+    roots_changed: bool = False
+
+    def remember(self, message: ToolMessage) -> None:
+        if message.output_ref is not None:
+            self.outputs[message.output_ref.id] = (message.name, message.output_ref)
+            while len(self.outputs) > MAX_LISTED_OUTPUTS:
+                self.outputs.popitem(last=False)
+
+    async def close(self) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close()
+
+
+class Sessions:
+    """Opens a session for each client, keeps it while it is in use, and closes it afterwards."""
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        *,
+        ask_for_roots: bool = False,
+        idle: float | None = None,
+        limit: int = 1000,
+        resources: Sequence[FixedResource] = (),
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        self.settings = settings
+        self.resources = {resource.uri: resource for resource in resources}
+        self.questions = PendingQuestions()
+        self._ask_for_roots = ask_for_roots
+        self.idle = idle
+        self._connections: Counter[str] = Counter()
+        self._limit = limit
+        self._now = now
+        self._clients: dict[str, ClientSession] = {}
+
+    @asynccontextmanager
+    async def acquire(self, request: ClientRequest) -> AsyncGenerator[tuple[ClientSession, Session]]:
+        """The client of a request, with its Session open. Raises ToolError if no session can be opened."""
+        client = self._find_or_add(session_key(request.ctx))
+        client.running_calls += 1
+        try:
+            session = client.session
+            if session is None or client.roots_changed or client.lock.locked():
+                session = await self._opened(client, request)
+            yield client, session
+        finally:
+            client.running_calls -= 1
+            client.last_used = self._now()
+
+    async def _opened(self, client: ClientSession, request: ClientRequest) -> Session:
+        async with client.lock:
+            if client.session is None or (client.roots_changed and client.running_calls == 1):
+                await self._open(client, request)
+            assert client.session is not None
+            return client.session
+
+    def peek(self, ctx: ServerRequestContext[Any]) -> ClientSession:
+        """The client of a request as it is now; its session may not be open."""
+        return self._clients.get(session_key(ctx)) or ClientSession()
+
+    def _find_or_add(self, key: str) -> ClientSession:
+        client = self._clients.get(key)
+        if client is None:
+            if len(self._clients) >= self._limit:
+                raise Internal(f"{self._limit} sessions are open, which is the limit; close one or try again later")
+            client = self._clients[key] = ClientSession()
+        return client
+
+    async def _open(self, client: ClientSession, request: ClientRequest) -> None:
+        roots = [directory for uri in await self._client_roots(request) if (directory := directory_of(uri))]
+        await client.close()
+        client.roots_changed = False
+        logger = logging.Logger("gripfast.client", logging.INFO)
+        logger.parent = logging.getLogger("gripfast")
+        logger.addHandler(ClientLogHandler())
+        session, client.state = self.settings.session(
+            roots,
+            saved_state=client.state.dump() if client.state else None,
+            logger=logger,
+        )
+        session.prepare()
+        client.session = session
+
+    async def _client_roots(self, request: ClientRequest) -> list[str]:
+        if self.settings.roots or not self._ask_for_roots:
+            return []
+        return await request.roots()
+
+    def roots_changed(self) -> None:
+        """The client's roots have changed: its session is reopened before the next call."""
+        if self._ask_for_roots and not self.settings.roots:
+            for client in self._clients.values():
+                client.roots_changed = True
+
+    @contextmanager
+    def connected(self, key: str) -> Generator[None]:
+        """While a client's connection is open its session counts as used, even if no call is running."""
+        self._connections[key] += 1
+        try:
+            yield
+        finally:
+            self._connections[key] -= 1
+            if not self._connections[key]:
+                del self._connections[key]
+            if key in self._clients:
+                self._clients[key].last_used = self._now()
+
+    async def end(self, key: str) -> None:
+        client = self._clients.pop(key, None)
+        if client is not None:
+            await client.close()
+
+    async def close_idle(self) -> None:
+        """Closes sessions that were not used for the idle time. Runs until it is cancelled."""
+        while self.idle is not None:
+            await anyio.sleep(min(self.idle / 4, 60))
+            now = self._now()
+            for key, client in list(self._clients.items()):
+                if not client.running_calls and not self._connections[key] and now - client.last_used > self.idle:
+                    await self.end(key)
+
+    async def close(self) -> None:
+        for key in list(self._clients):
+            await self.end(key)
+
+
+SESSION_HEADER = "mcp-session-id"
+NAMED_HEADER = "gripfast-session"
+
+
+def session_key(ctx: ServerRequestContext[Any]) -> str:
+    """The key of the session a request belongs to. On stdio there is one; over HTTP the transport names it.
+
+    The newer protocol has no sessions: a client may name one in the header `Gripfast-Session`; otherwise its token,
+    address and name identify it.
+    """
+    if ctx.request is None:
+        return "stdio"
+    request = ctx.request
+    user = getattr(request.scope.get("user"), "username", "")
+    if SESSION_HEADER in request.headers and ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return key_of_mcp_session(request.headers[SESSION_HEADER])
+    named = request.headers.get(NAMED_HEADER)
+    if named:
+        return f"named {user!r} {named[:128]}"
+    client = ctx.session.client_params
+    name = f"{client.client_info.name} {client.client_info.version}" if client else ""
+    address = request.client.host if request.client else ""
+    return f"client {user!r} {address} {name}"
+
+
+def key_of_mcp_session(id: str) -> str:
+    return f"session {id}"
+
+
+def directory_of(uri: str) -> str | None:
+    """The directory that a `file:` URI names; None for any other URI."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    return unquote(parts.path) or None

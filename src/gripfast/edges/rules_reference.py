@@ -1,0 +1,67 @@
+"""The table of the guide choosing-rules: what each ready-made set makes of calls, judged, not remembered."""
+
+from __future__ import annotations
+
+from gripfast.builtin.rulesets import RULE_SETS, rule_set
+from gripfast.call.shell.facts import Facts
+
+_ROOT = "/workspace"
+_START, _END = "<!-- rules: start -->\n", "<!-- rules: end -->"
+_COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("looking: `ls`, `cat`, `grep`, `rg`, `find`, `git log` …", ("ls -la", "cat a", "grep -rn x src", "git log -5")),
+    (
+        "with `2>&1`, `*`, `$VAR` for text, `$(…)`, `if`, `for`",
+        ("ls 2>&1 | head", "wc -l *", "echo $x", "if ls; then id; fi"),
+    ),
+    (
+        "tests, linters, builds: `pytest`, `npm run`, `cargo`, `go`, `make` …",
+        ("pytest -q", "npm run build", "cargo test", "make"),
+    ),
+    ("`npm ci`, `uv sync`, `npx` of what the lock file names", ("npm ci", "uv sync", "npx tsc --noEmit")),
+    (
+        "`git add`, `commit`, `switch`, `stash`, `merge`, `rebase`, `tag`",
+        ("git add -A", "git commit -m x", "git rebase main", "git tag v1"),
+    ),
+    (
+        "`cp`, `mv`, `mkdir`, `sed -i`, `tee`, `>` inside the workspace",
+        ("cp a b", "mkdir -p x", "sed -i s/a/b/ a", "ls > out"),
+    ),
+    ("the same on names that other programs run (`.git`, `.envrc` …)", ("cp a .git/hooks/x", "ls > .envrc")),
+    ("`rm` inside the workspace", ("rm a",)),
+    ("`rm -r`, `rm -f`", ("rm -rf a",)),
+    ('reading a place that only the shell knows: `cat "$x"`', ('cat "$x"',)),
+    ("words that leave the workspace: `/etc`, `~`, `..`", ("cat /etc/passwd", "ls ~", "cat ../x")),
+    ("any other program", ("mytool", "./script.sh", "python x.py")),
+    ("`git push`, publishing, `sudo`, `ssh`", ("git push", "npm publish", "sudo ls", "ssh host")),
+    ("a word that only the shell knows where a program stands: `$x`", ("$x a", "xargs $x")),
+)
+
+
+def rules_table() -> str:
+    """Markdown: a row for each kind of call, a column for each set."""
+    names = list(RULE_SETS)
+    lines = [f"| | {' | '.join(f'`{name}`' for name in names)} |", f"|---{'|---' * len(names)}|"]
+    for effect, label in (("read", "tools that read"), ("write", "tools that write")):
+        cells = [rule_set(name).judge(tool="x", effect=effect, spellings=("a",)).action for name in names]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    lines += [f"| {label} | {' | '.join(_cell(name, commands) for name in names)} |" for label, commands in _COMMANDS]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(name: str, commands: tuple[str, ...]) -> str:
+    """One action, or two where a sandbox makes the difference."""
+    bare, held = (_actions(name, commands, sandboxed=sandboxed) for sandboxed in (False, True))
+    return bare if bare == held else f"{bare}; in a sandbox {held}"
+
+
+def _actions(name: str, commands: tuple[str, ...], *, sandboxed: bool) -> str:
+    facts = Facts(sandboxed=sandboxed, is_locked=lambda directory, program: True)
+    rules = rule_set(name).within((_ROOT,), facts)
+    actions = [rules.judge(tool="Bash", effect="run", spellings=(line,)).action for line in commands]
+    return ", ".join(dict.fromkeys(actions))
+
+
+def with_table(page: str) -> str:
+    """A page with the table between its marks made new."""
+    before, _, rest = page.partition(_START)
+    return f"{before}{_START}{rules_table()}{_END}{rest.partition(_END)[2]}"

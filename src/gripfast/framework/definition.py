@@ -1,0 +1,322 @@
+"""What a tool is, and the two ways to make one: `define_tool` and `@tool`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel
+
+from gripfast.errors import Cancelled, Internal, ToolError
+from gripfast.framework.arguments import Arguments
+from gripfast.framework.context import Factory, Interruption, ToolContext
+from gripfast.framework.depends import DependencyKey, Resolver
+from gripfast.framework.docstring import parse_docstring
+from gripfast.framework.render import NotJson, render
+from gripfast.framework.signature import (
+    Signature,
+    ToolDefinitionError,
+    definition_faults,
+    name_faults,
+    read_execute,
+    read_input,
+    read_tool,
+    returned_schema,
+)
+from gripfast.messages import ToolResult
+
+__all__ = ["Tool", "ToolDefinition", "ToolDefinitionError", "Traits", "define_tool", "in_thread", "tool"]
+
+T = TypeVar("T")
+Effect: TypeAlias = Literal["read", "write", "run"]
+# What happens to output over the size limit. cached: stored whole, the end cut off; head-tail: stored whole, cut in
+# the middle; bounded: nothing, because the tool limits its own output.
+Output: TypeAlias = Literal["cached", "head-tail", "bounded"]
+RawArguments: TypeAlias = str | bytes | Mapping[str, Any] | None
+
+# How long a cancelled sync tool may take to notice before its thread is abandoned.
+GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What the model sees of a tool."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a tool declares about itself. Other code acts on these fields, never on a tool's name."""
+
+    title: str | None = None
+    effect: Effect | None = None
+    subject: str | None = None  # the argument that rules match: a path, or for `run` a shell command line
+    output: Output = "cached"
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+    ends: bool = False  # a successful call completes the session's task
+    session_only: bool = False  # affects only the session: no file, no new process
+    profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
+    hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
+    names_sandbox: bool = False  # its description ends with the sandbox that commands run in
+    reads_outputs: str | None = None  # how a cut output names this tool: a call with {ref} and {place}
+    display_field: str | None = None  # the field of a JSON answer to print for a person at a terminal
+    output_schema: dict[str, Any] | None = None
+
+
+class TraitOptions(TypedDict, total=False):
+    """The fields of Traits as keyword arguments of `tool` and `define_tool`."""
+
+    title: str | None
+    effect: Effect | None
+    subject: str | None
+    output: Output
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    ends: bool
+    session_only: bool
+    profiles: tuple[str, ...]
+    hides_bounds: bool
+    names_sandbox: bool
+    reads_outputs: str | None
+    display_field: str | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tool:
+    """A name, a description and a schema for the model, and the function to run."""
+
+    definition: ToolDefinition
+    traits: Traits
+    arguments: Arguments = field(repr=False)
+    needs: Mapping[str, DependencyKey[Any]] = field(repr=False)
+    invoke: Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]] = field(repr=False)
+    bound: Mapping[str, Factory] = field(default_factory=dict[str, Factory], repr=False)
+    function: Callable[..., Any] | None = field(default=None, repr=False)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """The function itself, as it was before it became a tool: nothing is checked or injected."""
+        if self.function is None:
+            raise TypeError(f"the tool `{self.name}` was made without a function; use execute_raw or a Session")
+        return self.function(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def description(self) -> str:
+        return self.definition.description
+
+    def bind(self, factories: Mapping[str, Factory]) -> Tool:
+        """A copy of the tool with these dependency factories. Overrides of a session or context take precedence."""
+        return replace(self, bound={**self.bound, **factories})
+
+    def describe(self, description: str) -> Tool:
+        """A copy of the tool with another description."""
+        return replace(self, definition=replace(self.definition, description=description))
+
+    async def execute_raw(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
+        """Parse, validate, run, render. Raises only ToolError, unless the caller is cancelled."""
+        return await only_tool_errors(self._execute(raw_json, ctx), f"`{self.name}`", ctx.logger)
+
+    async def _execute(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
+        return render(await self.run(self.arguments.parse(raw_json), ctx.for_call()))
+
+    async def run(self, arguments: BaseModel, ctx: ToolContext) -> Any:
+        """Resolve dependencies and run the tool. Dependencies of this call are closed before this returns."""
+        resolver = Resolver(ctx, self.bound)
+        ctx.attach(resolver)
+        try:
+            injected = await resolver.fill(self.needs) if self.needs else {}
+            value = await self.invoke(arguments, ctx, injected)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                ctx.cancel()
+            if (opened := resolver.end()) is not None:
+                await opened.close(error)
+            raise
+        if (opened := resolver.end()) is not None:
+            await opened.close()
+        return value
+
+
+async def only_tool_errors(step: Awaitable[T], what: str, logger: logging.Logger, consequence: str = "") -> T:
+    """Awaits a step that may raise anything. Raises only ToolError, unless this call itself was cancelled."""
+    try:
+        return await step
+    except (ToolError, Interruption, KeyboardInterrupt, GeneratorExit):
+        raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise Cancelled(f"{what} waited for something that was cancelled") from error
+    except BaseException as fault:  # a tool may raise anything, and must not take its caller down
+        raise _tool_error(fault, what, logger, consequence) from fault
+
+
+def _tool_error(fault: BaseException, what: str, logger: logging.Logger, consequence: str) -> ToolError:
+    """The error to report for an unexpected exception: details go to the log only, so that no host path leaks."""
+    if errors := _tool_errors(fault):
+        return errors[0]
+    logger.error("%s failed", what, exc_info=fault)
+    if isinstance(fault, NotJson):
+        return Internal(f"{what} returned a value that is not JSON ({fault}); the log has the traceback")
+    kind = type(fault).__name__
+    return Internal(f"{what} failed with {kind}{consequence}; the log has the traceback", details={"type": kind})
+
+
+def _tool_errors(fault: BaseException) -> list[ToolError]:
+    """The tool errors in an exception (group); empty if it also holds anything else."""
+    if isinstance(fault, ToolError):
+        return [fault]
+    if not isinstance(fault, BaseExceptionGroup):
+        return []
+    each = [_tool_errors(one) for one in cast("BaseExceptionGroup[BaseException]", fault).exceptions]
+    return [one for errors in each for one in errors] if all(each) else []
+
+
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    input: type[BaseModel],
+    execute: Callable[..., Any],
+    parameters: dict[str, Any] | None = None,
+    output_schema: dict[str, Any] | None = None,
+    **options: Unpack[TraitOptions],
+) -> Tool:
+    """A tool from an input model and a function, sync or async: `execute(input)` or `execute(input, ctx)`,
+    followed by `Depends` parameters if it needs any."""
+    signature = read_execute(execute)
+    read_input(signature, input)
+    traits = Traits(output_schema=output_schema, **options)
+    body = partial(_invoke, execute, False, signature.context, _is_async(execute))
+    return _build(ToolDefinition(name, description, parameters or {}), traits, signature, body, execute)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: dict[str, Any] | None = None,
+    output_schema: bool | dict[str, Any] = False,
+    **options: Unpack[TraitOptions],
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: dict[str, Any] | None = None,
+    output_schema: bool | dict[str, Any] = False,
+    **options: Unpack[TraitOptions],
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Makes a tool from a typed function: its name, docstring, parameters and defaults are the definition."""
+
+    def make(function: Callable[..., Any]) -> Tool:
+        docstring = parse_docstring(inspect.getdoc(function) or "")
+        tool_name = name or str(getattr(function, "__name__", ""))
+        signature = read_tool(function, tool_name, docstring)
+        returned, faults = returned_schema(function) if output_schema is True else (output_schema or None, [])
+        signature.faults += faults
+        body = partial(_invoke, function, True, signature.context, _is_async(function))
+        definition = ToolDefinition(tool_name, description or docstring.summary, parameters or {})
+        return _build(definition, Traits(output_schema=returned, **options), signature, body, function)
+
+    return make if function is None else make(function)
+
+
+def _build(
+    definition: ToolDefinition,
+    traits: Traits,
+    signature: Signature,
+    body: Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]],
+    function: Callable[..., Any],
+) -> Tool:
+    faults = name_faults(definition.name, definition.description) + signature.faults
+    if signature.arguments is not None:
+        faults += definition_faults(signature.arguments, definition.parameters, traits.subject)
+    if faults or signature.arguments is None:
+        raise ToolDefinitionError(definition.name or "?", faults)
+    model, schema = signature.arguments.model, signature.arguments.schema
+    shown = _without_bounds(schema) if traits.hides_bounds else schema
+    definition = replace(definition, parameters=definition.parameters or shown)
+    return Tool(definition, traits, Arguments(model, schema), signature.needs, body, function=function)
+
+
+def _without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the ranges of its numbers, one level deep. They are still checked."""
+    members: dict[str, dict[str, Any]] = schema.get("properties", {})
+    kept = {
+        name: {key: value for key, value in one.items() if key not in ("minimum", "maximum")}
+        for name, one in members.items()
+    }
+    return {**schema, "properties": kept} if members else schema
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+async def _invoke(
+    function: Callable[..., Any],
+    spread: bool,
+    context: str | None,
+    is_async: bool,
+    arguments: BaseModel,
+    ctx: ToolContext,
+    injected: dict[str, Any],
+) -> Any:
+    if context is not None:
+        injected[context] = ctx
+    args, kwargs = ((), {**arguments.__dict__, **injected}) if spread else ((arguments,), injected)
+    if is_async:
+        return await function(*args, **kwargs)
+    value = await in_thread(partial(function, *args, **kwargs), ctx)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def in_thread(function: Callable[[], T], ctx: ToolContext) -> T:
+    """Runs a sync function in a thread. On cancellation it is notified and has GRACE_SECONDS to stop by itself."""
+    started, ended = threading.Event(), threading.Event()
+
+    def body() -> T:
+        started.set()
+        try:
+            ctx.check_cancelled()
+            return function()
+        finally:
+            ended.set()
+
+    # Each call has its own limiter, so that slow tools never keep another call waiting for a thread.
+    limiter = anyio.CapacityLimiter(1)
+    try:
+        return await anyio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=limiter)
+    except anyio.get_cancelled_exc_class():
+        ctx.cancel()
+        with anyio.move_on_after(GRACE_SECONDS, shield=True):
+            while started.is_set() and not ended.is_set():
+                await anyio.sleep(0.01)
+        raise

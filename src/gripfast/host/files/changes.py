@@ -1,0 +1,145 @@
+"""Which files a command created, changed or deleted, and what the read guard learns from that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gripfast.host.files.guard import HASHED_BYTES, Identity, ReadLog, digest_of
+from gripfast.host.files.tree_index import IndexEntry
+from gripfast.host.files.watch import Mark, PathChange, Watch
+from gripfast.host.files.witness import WITNESS
+
+MOST_RECORDED, LARGEST_RECORDED = 20, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The moment before a command, and what the files were that the session knows."""
+
+    mark: Mark
+    known: dict[str, Identity]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Real paths of files and links, sorted. `whole` is False when a walk of the workspace ran out of time."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    whole: bool = True
+    note: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.changed or self.deleted)
+
+
+def look(watch: Watch, reads: ReadLog) -> Look:
+    """The workspace before a command."""
+    mark = watch.mark()
+    witness = WITNESS.get()
+    if witness is not None:
+        witness.command_starts(watch)
+    return Look(mark, _identities(seen.real for seen in reads.seen()))
+
+
+def follow(watch: Watch, is_running: Callable[[], bool]) -> None:
+    """A command is about to start that stays when the call has ended: what it changes belongs to the call."""
+    witness = WITNESS.get()
+    if witness is not None:
+        witness.command_stays(watch, is_running)
+
+
+def changes_since(before: Look, watch: Watch, reads: ReadLog) -> Changes:
+    """What is different now. The read guard learns the new state of files it had seen as they were before."""
+    since = watch.since(before.mark)
+    witness = WITNESS.get()
+    if witness is not None:
+        witness.command_changed(since.paths, watch)
+    found: dict[str, set[str]] = {"created": set(), "changed": set(), "deleted": set()}
+    for change in since.paths:
+        kind = _kind(change)
+        if kind is not None:
+            found[kind].add(change.path)
+    _add_known(found, before)
+    _refresh(reads, found["changed"], found["deleted"], before)
+    _record_new(reads, found["created"])
+    return Changes(
+        tuple(sorted(found["created"])),
+        tuple(sorted(found["changed"])),
+        tuple(sorted(found["deleted"])),
+        since.whole,
+        watch.take_note(),
+    )
+
+
+def _kind(change: PathChange) -> str | None:
+    """`created`, `changed` or `deleted`; None for directories and for what only got another mode."""
+    before, after = _unless_directory(change.before), _unless_directory(change.after)
+    if before is None or after is None:
+        return "created" if after else "deleted" if before else None
+    return None if before.same_content(after) else "changed"
+
+
+def _unless_directory(entry: IndexEntry | None) -> IndexEntry | None:
+    return None if entry is None or entry.is_directory else entry
+
+
+def _add_known(found: dict[str, set[str]], before: Look) -> None:
+    """The files the session knows are compared in any case: they may be outside what is watched."""
+    now = _identities(before.known)
+    for path, then in before.known.items():
+        if path not in now:
+            found["deleted"].add(path)
+        elif _differs(now[path], then) and path not in found["created"]:
+            found["changed"].add(path)
+
+
+def _identities(paths: Iterable[str]) -> dict[str, Identity]:
+    files: dict[str, Identity] = {}
+    for path in paths:
+        try:
+            files[path] = Identity.of(os.lstat(path))
+        except OSError:
+            continue
+    return files
+
+
+def _differs(now: Identity, then: Identity) -> bool:
+    """A new link or a chmod moves the ctime alone: the content is the same."""
+    return (now.inode, now.size, now.mtime_ns) != (then.inode, then.size, then.mtime_ns)
+
+
+def _record_new(reads: ReadLog, created: set[str]) -> None:
+    """Files that the session's command made count as read; many or large ones would take too long to hash."""
+    for path in created if len(created) <= MOST_RECORDED else ():
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_size <= LARGEST_RECORDED:
+                _record(reads, path)
+
+
+def _refresh(reads: ReadLog, changed: set[str], deleted: set[str], before: Look) -> None:
+    for path in deleted:
+        reads.forget(path)
+    for seen in reads.seen():
+        # Changed by somebody else before the command: that stays a conflict.
+        if seen.real in changed and before.known.get(seen.real) == seen.identity:
+            _record(reads, seen.real)
+
+
+def _record(reads: ReadLog, path: str) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            reads.forget(path)  # a pipe or the like now stands where the file was
+            return
+        data = file.read(HASHED_BYTES + 1)  # it may grow while it is read
+    reads.record(path, found, digest_of(data) if len(data) <= HASHED_BYTES else None)

@@ -1,0 +1,159 @@
+"""Which names below the roots are closed to commands, exact at every look.
+
+A directory is listed again only when its ctime moved: making, removing or renaming a name in it moves that, and no
+program can set it back. So a look costs one stat a directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gripfast.host.files.patterns import Patterns
+from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.scope import Scope
+from gripfast.host.program.own import own_places
+from gripfast.text.below import is_below
+from gripfast.text.fold import folded
+
+ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
+
+# Packages bring their own `.npmrc`, `.vscode` and the like: in here only what is denied is closed.
+DEPENDENCIES = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+_GLOB = re.compile(r"[*?\[\]{}\\]")
+_KERNEL = frozenset({"/proc", "/sys", "/dev"})
+# A clock tick of the file system: two changes within one leave the same ctime.
+_TICK_NS = 50_000_000
+# Only for a root that holds the home directory: the whole machine is not looked through at every command.
+_WIDE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedName:
+    """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
+    a part; `repository` is a directory with another name that git would take for one."""
+
+    path: str
+    kind: ClosedKind
+    is_link: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    stamp: tuple[int, int, int]
+    settled: bool
+    found: tuple[ClosedName, ...]
+    below: tuple[tuple[str, bool], ...]
+
+
+class ClosedNames:
+    """Looks for closed names below a scope's roots, and at absolute deny patterns outside them."""
+
+    def __init__(self, scope: Scope, places: ClosedPlaces) -> None:
+        self._places = places
+        self._deny, self._protect = _Last(scope.deny), _Last(scope.protect)
+        self._git = ".git" in scope.protect.texts
+        self._denies = bool(scope.deny)
+        self._roots = tuple(directory.real for directory in scope.roots)
+        self._outside = tuple(_outside(scope.deny, self._roots))
+        self._listings: dict[str, _Listing] = {}
+        home = os.path.realpath(os.path.expanduser("~"))
+        self._wide = any(is_below(home, root) for root in self._roots)
+
+    def look(self) -> tuple[ClosedName, ...]:
+        """Every closed name as things are now. Raises nothing: what can't be listed is passed over."""
+        found = [name for start in self._starts() for name in start]
+        waiting = [(root, False) for root in self._roots]
+        waiting += [(place, True) for place in self._outside if os.path.isdir(place)]
+        until = time.monotonic() + _WIDE_SECONDS if self._wide else float("inf")
+        while waiting and time.monotonic() < until:
+            path, denied_only = waiting.pop(0) if self._wide else waiting.pop()
+            listing = self._listing(path, denied_only)
+            if listing is not None:
+                found += listing.found
+                waiting += listing.below
+        return tuple(dict.fromkeys(found))
+
+    def _starts(self) -> Iterator[tuple[ClosedName, ...]]:
+        """Literal absolute deny patterns, which need no search."""
+        for place in self._outside:
+            if os.path.lexists(place) and self._places.denied(place):
+                yield (ClosedName(place, "denied", os.path.islink(place)),)
+
+    def _listing(self, path: str, denied_only: bool) -> _Listing | None:
+        try:
+            now = os.lstat(path)
+        except OSError:
+            return None
+        stamp = (now.st_dev, now.st_ino, now.st_ctime_ns)
+        known = self._listings.get(path)
+        if known is not None and known.settled and known.stamp == stamp:
+            return known
+        settled = time.time_ns() - now.st_ctime_ns > _TICK_NS
+        listing = _Listing(stamp, settled, *self._listed(path, denied_only))
+        self._listings[path] = listing
+        return listing
+
+    def _listed(self, path: str, denied_only: bool) -> tuple[tuple[ClosedName, ...], tuple[tuple[str, bool], ...]]:
+        entries = _entries(path)
+        found: list[ClosedName] = []
+        below: list[tuple[str, bool]] = []
+        if self._git and not denied_only and {entry.name for entry in entries} >= _REPOSITORY:
+            found.append(ClosedName(path, "repository"))
+            denied_only = True
+        own = {place.path: place.secret for place in own_places()}
+        for entry in entries:
+            kind = self._kind(entry, denied_only or entry.path in own)
+            if kind is not None:
+                found.append(ClosedName(entry.path, kind, entry.is_symlink()))
+            if own.get(entry.path) or entry.path in _KERNEL:
+                continue  # closed as a whole, whatever is in it
+            if kind != "denied" and entry.is_dir(follow_symlinks=False):
+                inside = denied_only or kind is not None or entry.name in DEPENDENCIES or entry.path in own
+                if self._denies or not inside:
+                    below.append((entry.path, inside))
+        return tuple(found), tuple(below)
+
+    def _kind(self, entry: os.DirEntry[str], denied_only: bool) -> ClosedKind | None:
+        if self._deny.may_match(entry.name) and self._places.denied(entry.path):
+            return "denied"
+        if denied_only or not self._protect.may_match(entry.name) or not self._places.protected(entry.path):
+            return None
+        return "git" if self._git and folded(entry.name) == ".git" else "protected"
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+class _Last:
+    """Patterns with a cheap first look at a name's last part: most names match nothing."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        lasts = [folded(text.rstrip("/").rpartition("/")[2]) for text in patterns.texts]
+        self._open = any(_GLOB.search(last) for last in lasts)
+        self._names = frozenset(lasts)
+
+    def may_match(self, name: str) -> bool:
+        return self._open or folded(name) in self._names
+
+
+def _outside(deny: Patterns, roots: Sequence[str]) -> Iterator[str]:
+    """Where absolute deny patterns begin, if that is in no root: the literal part before the first wildcard."""
+    for text in deny.texts:
+        glob = os.path.expanduser(text)
+        if glob.startswith("/"):
+            names = glob.rstrip("/").split("/")
+            literal = next((at for at, name in enumerate(names) if _GLOB.search(name)), len(names))
+            head = os.path.realpath("/".join(names[:literal]) or "/")
+            if head != "/" and not is_below(head, *roots):
+                yield head

@@ -1,0 +1,252 @@
+"""ScopedFs: files inside one scope. A path is resolved once, beneath a held root; then only descriptors count."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from gripfast.errors import InvalidRegex, NotFound, ToolError
+from gripfast.host.files.beneath import ResolvedPath, Strategy, chosen_strategy, strategy_works
+from gripfast.host.files.encodings import checked_encoding, text_of
+from gripfast.host.files.finding import HERE, Finder
+from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.missing import not_found
+from gripfast.host.files.named_entry import writable_entry
+from gripfast.host.files.opened import OpenDirectory, OpenFile
+from gripfast.host.files.opening import open_directory, open_file
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.reading import lines_as_text, whole_content
+from gripfast.host.files.scope import Scope
+from gripfast.host.files.scoped_paths import HeldRoots, ScopedPaths
+from gripfast.host.files.session_tmp import SessionTmp
+from gripfast.host.files.text_edits import replacing, rewriting
+from gripfast.host.files.walk import Kind, Tree
+from gripfast.host.files.writable import writable
+from gripfast.host.files.writing import FileChange, FileWriter
+from gripfast.host.kernel.mounts import Locality
+from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
+from gripfast.host.search.stop import Stop
+from gripfast.text.escape import escaped
+
+T = TypeVar("T")
+
+
+class ScopedFs:
+    """Reads and writes inside a `Scope`, by `WorkPath` only. Synchronous; may be shared between threads."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        encoding: str | None = None,
+        strategy: Strategy | None = None,
+        paths: ScopedPaths | None = None,
+    ) -> None:
+        """`encoding` is what files are in that are neither UTF-8 nor marked (and new and plain ASCII ones).
+
+        `paths` are those of another `ScopedFs` over the same scope, whose open directories are then shared.
+        """
+        if strategy is not None and not strategy_works(strategy):
+            raise ValueError(f"the confinement strategy {strategy!r} does not work on this machine")
+        self.scope = scope
+        self.encoding = checked_encoding(encoding)
+        self._paths = paths or ScopedPaths(scope, HeldRoots(scope), strategy or chosen_strategy())
+        self._finder = Finder(self._paths)
+        self._writer = FileWriter(self._paths)
+        self._shared: object | None = None
+
+    def shared(self, make: Callable[[ScopedFs], T]) -> T:
+        """What the tools over this file system share: made by the first who asks, and gone when it is."""
+        if self._shared is None:
+            self._shared = make(self)
+        return cast("T", self._shared)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The real paths of the workspace's directories, the one relative paths start from first."""
+        return self._paths.roots
+
+    @property
+    def tmp(self) -> SessionTmp:
+        """The temporary directory that file tools and commands share."""
+        return self._paths.tmp
+
+    @property
+    def strategy(self) -> Strategy:
+        """How paths are confined here: `openat2` or `walk`."""
+        return self._paths.resolver.strategy
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all that can be opened is on a disk of this machine: no network to wait for."""
+        return self.scope.read is not None and self._locality.all_local
+
+    @functools.cached_property
+    def _locality(self) -> Locality:
+        return Locality(self.roots)
+
+    def within_roots(self) -> ScopedFs:
+        """The same files without unrestricted reading: what is outside the named roots is refused."""
+        return ScopedFs(self.scope, encoding=self.encoding, paths=self._paths.within_roots())
+
+    # --- names ---
+
+    def show(self, path: WorkPath) -> str:
+        """How answers name a path: from the first root, absolute only outside it, always on one line."""
+        return self._paths.show(path)
+
+    def show_real(self, absolute: str) -> str:
+        """How answers name a real place, given by its absolute path."""
+        return self._paths.show_real(absolute)
+
+    def spellings(self, path: WorkPath) -> tuple[str, ...]:
+        """The names rules are matched against: as requested and as it really is, from the first root."""
+        return self._paths.spellings(path)
+
+    def real(self, path: WorkPath) -> str:
+        """The absolute path a caller means, without following a link at its end; it need not exist."""
+        return self._paths.requested(path)
+
+    def relative(self, path: WorkPath) -> str:
+        """A path from the first root, never absolute: as requested, or as it really is where it goes up."""
+        return self._paths.relative(path)
+
+    # --- opening ---
+
+    def judged(self, path: WorkPath, *, written: bool = False) -> WorkPath:
+        """The path bound to the place it leads to now: later it leads there or nowhere. Raises ToolError for a
+        place that the scope refuses, for reading or, with `written`, for writing."""
+        with writable(self._paths, path) if written else self._paths.allowed(path, "read") as place:
+            return path.as_judged(place.absolute)
+
+    def write_refusal(self, absolute: str) -> str | None:
+        """Why a real place can't be written, None if it can."""
+        try:
+            self.judged(WorkPath.parse(absolute), written=True)
+        except ToolError as fault:
+            return fault.message
+        return None
+
+    def open_read(self, path: WorkPath) -> OpenFile:
+        """A regular file, open for reading. FIFOs, sockets, devices and kernel views are never opened."""
+        return open_file(self._paths, path)
+
+    def open_dir(self, path: WorkPath) -> OpenDirectory:
+        """A directory, open for listing and as the start of a walk or a search."""
+        return open_directory(self._paths, path)
+
+    def writable_entry(self, absolute: str) -> ResolvedPath:
+        """The place of a name itself, no link followed, if it may be written; for undo and transactions."""
+        return writable_entry(self._paths, absolute)
+
+    def is_denied(self, absolute: str) -> bool:
+        """Whether a `deny` pattern closes a real place, for walkers and searchers."""
+        return self._paths.is_denied(absolute)
+
+    def not_found(self, path: WorkPath) -> NotFound:
+        """The error for a missing path, with up to three near names that exist."""
+        return not_found(self._paths, path)
+
+    # --- reading ---
+
+    def read_bytes(self, path: WorkPath) -> bytes:
+        """All bytes of a file."""
+        with self.open_read(path) as file:
+            return whole_content(path, file)
+
+    def read(self, path: WorkPath) -> str:
+        """A whole text file, decoded; its line ends as they are. Binary and undecodable files are refused."""
+        return text_of(self.read_bytes(path), self.encoding, escaped(path.text)).body.decode("utf-8")
+
+    def read_lines(self, path: WorkPath, offset: int = 0, limit: int = 2000) -> str:
+        """Lines as text, from `offset` on (negative: from the end), each ended by a newline but perhaps the last."""
+        with self.open_read(path) as file:
+            return lines_as_text(path, file, offset, limit, self.encoding)
+
+    # --- finding ---
+
+    def glob(
+        self,
+        pattern: str,
+        base: WorkPath = HERE,
+        *,
+        include_ignored: bool = False,
+        limit: int = 1000,
+        stop: Stop | None = None,
+    ) -> GlobResult:
+        """Files whose path from `base` matches, newest first; a literal path that exists always does."""
+        return self._finder.glob(pattern, base, include_ignored=include_ignored, limit=limit, stop=stop)
+
+    def grep(
+        self,
+        pattern: str,
+        path: WorkPath = HERE,
+        options: GrepOptions = GrepOptions(),  # noqa: B008 (frozen)
+        *,
+        stop: Stop | None = None,
+    ) -> GrepResult:
+        """Lines that match ripgrep's regex in a file or beneath a directory, in path order, with true totals.
+
+        Text that is not ASCII is looked for in UTF-8, and if no file has it, in the configured encoding.
+        """
+        found = self._finder.grep(pattern, path, options, stop=stop)
+        if self.encoding is None or pattern.isascii():
+            return found
+        if found.total_files:
+            return replace(found, not_searched=self.encoding)
+        try:
+            return self._finder.grep(pattern, path, replace(options, encoding=self.encoding), stop=stop)
+        except InvalidRegex:  # ripgrep does not know the encoding; the pattern was good a moment ago
+            return replace(found, not_searched=self.encoding)
+
+    def tree(
+        self, path: WorkPath, *, max_depth: int, max_entries: int, accept: Callable[[str, str, Kind], bool]
+    ) -> Tree:
+        """What is beneath a directory, in order and bounded. `accept(path, name, kind)` says what counts."""
+        return self._finder.tree(path, max_depth=max_depth, max_entries=max_entries, accept=accept)
+
+    # --- writing ---
+
+    def write(
+        self,
+        path: WorkPath,
+        content: str,
+        *,
+        reads: ReadLog | None = None,
+        last_word: Callable[[], None] | None = None,
+    ) -> FileChange:
+        """Create or replace a text file, in the encoding, line ends and final newline the old one has."""
+        compute = rewriting(content, self.encoding, escaped(path.text))
+        return self.change(path, compute, reads=reads, last_word=last_word)
+
+    def replace(
+        self, path: WorkPath, old: str, new: str, *, all: bool = False, reads: ReadLog | None = None
+    ) -> FileChange:
+        """Replace a text that occurs once, or every occurrence of it."""
+        edit = replacing(old, new, all=all, encoding=self.encoding, shown=escaped(path.text))
+
+        def compute(before: bytes | None) -> bytes:
+            if before is None:
+                raise self.not_found(path)
+            return edit(before)
+
+        return self.change(path, compute, reads=reads)
+
+    def change(
+        self,
+        path: WorkPath,
+        compute: Callable[[bytes | None], bytes],
+        *,
+        reads: ReadLog | None = None,
+        commit: bool = True,
+        last_word: Callable[[], None] | None = None,
+    ) -> FileChange:
+        """Put `compute(the file's bytes, or None)` in the file's place, atomically.
+
+        With `reads`, an existing file must be what that log last saw. `compute` may be called again, when the file
+        changes meanwhile. Without `commit`, or when nothing changes, nothing is touched. `last_word` is called when
+        all is ready and nothing done: what it raises stops the change.
+        """
+        return self._writer.change(path, compute, reads=reads, commit=commit, last_word=last_word)

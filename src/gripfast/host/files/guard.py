@@ -1,0 +1,134 @@
+"""ReadLog: what a session has seen of each file, so that nothing is overwritten that it has not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from gripfast.errors import Conflict, NotRead
+
+HASHED_BYTES = 16 * 1024 * 1024  # above this the identity alone stands
+# Two changes within one tick of the file system's clock look the same. Younger files are always hashed.
+_SETTLED_NS = 50_000_000
+# Some file systems tell times in whole seconds, or every other one: vfat, HFS+, ext3, some servers.
+_COARSE_NS = 2_500_000_000
+_FINE_NS = 10_000_000  # a time that is a multiple of this may be such a one
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What changes when a file is changed or replaced, as far as the file system tells."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Identity:
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One file as it was when it was last read or written here."""
+
+    real: str
+    identity: Identity
+    digest: str | None
+    settled: bool
+    lines: int | None = None
+
+    def still(self, identity: Identity, digest: str | None) -> bool:
+        """Whether the file is what was seen: by content where that is known, else by identity. A file that somebody
+        has mapped into memory may change without a new time."""
+        if digest is None or self.digest is None:
+            return identity == self.identity
+        return digest == self.digest
+
+
+def is_settled(found: os.stat_result) -> bool:
+    """Whether any further change would get another time than the last one got."""
+    tick = _SETTLED_NS if found.st_ctime_ns % _FINE_NS else _COARSE_NS
+    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+class ReadLog:
+    """One entry per real file, however it was spelled: found by device and inode, and by real path when a file
+    was replaced. Safe to share between threads. Not `required`, it only takes notes."""
+
+    def __init__(self, *, required: bool = True) -> None:
+        self.required = required
+        self._lock = threading.Lock()
+        self._by_path: dict[str, Seen] = {}
+        self._by_inode: dict[tuple[int, int], Seen] = {}
+
+    def record(self, real: str, found: os.stat_result, digest: str | None, lines: int | None = None) -> None:
+        """A file was read or written: this is what it is now, and how many lines it has if somebody counted."""
+        self._put(Seen(real, Identity.of(found), digest, is_settled(found), lines))
+
+    def _put(self, seen: Seen) -> None:
+        with self._lock:
+            before = self._by_path.get(seen.real)
+            if before is not None:
+                self._by_inode.pop((before.identity.device, before.identity.inode), None)
+            self._by_path[seen.real] = seen
+            self._by_inode[seen.identity.device, seen.identity.inode] = seen
+
+    def unchanged(self, real: str, found: os.stat_result) -> Seen | None:
+        """What was seen of a file at this path, where it can't be anything else by now."""
+        seen = self._by_path.get(real)
+        return seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
+
+    def _doubt(self, seen: Seen) -> None:
+        """From now on it is not taken for unchanged, whatever its times say; unless something newer is known."""
+        with self._lock:
+            if self._by_path.get(seen.real) is seen:
+                doubted = replace(seen, settled=False)
+                self._by_path[seen.real] = self._by_inode[seen.identity.device, seen.identity.inode] = doubted
+
+    def find(self, real: str, identity: Identity) -> Seen | None:
+        return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
+
+    def forget(self, real: str) -> None:
+        with self._lock:
+            seen = self._by_path.pop(real, None)
+            if seen is not None:
+                self._by_inode.pop((seen.identity.device, seen.identity.inode), None)
+
+    def seen(self) -> tuple[Seen, ...]:
+        """Every file this session has read or written, for those who look for changes."""
+        return tuple(self._by_path.values())
+
+    def check(self, shown: str, real: str, found: os.stat_result, data: bytes | None) -> None:
+        """NOT_READ or CONFLICT unless the file is what this session last saw. `data` is its content where known."""
+        if not self.required:
+            return
+        identity = Identity.of(found)
+        seen = self.find(real, identity)
+        if seen is None:
+            raise NotRead(f"`{shown}` exists but was not read in this session; read it first")
+        digest = digest_of(data) if data is not None and len(data) <= HASHED_BYTES else None
+        if not seen.still(identity, digest):
+            self._doubt(seen)
+            raise Conflict(f"`{shown}` was changed by somebody else since it was read; read it again, then redo this")
+
+    def state(self) -> list[dict[str, Any]]:
+        """Everything as plain values, to be kept between processes."""
+        return [asdict(seen) for seen in self.seen()]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for entry in state:
+            identity, lines = Identity(**entry["identity"]), entry.get("lines")
+            if lines is not None and not 0 <= lines <= identity.size + 1:
+                lines = None  # no such file
+            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], lines))

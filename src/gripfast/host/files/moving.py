@@ -1,0 +1,37 @@
+"""Whether a file or a tree may be put elsewhere as it is: not with links in it, nor with files that programs run."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+
+_MOST_ENTRIES = 5000
+
+
+def moving_refusal(pattern: str, closed: Callable[[str], str | None]) -> str | None:
+    """Why what a path or a shell's pattern names may not be moved or copied; None if it may. `closed` says why a
+    place can't be written."""
+    count = 0
+    for path in [pattern] if os.path.lexists(pattern) else glob.iglob(pattern):
+        for entry in _entries(path):
+            count += 1
+            if count > _MOST_ENTRIES:
+                return f"more than {_MOST_ENTRIES} files, too many to look through"
+            if os.path.islink(entry):
+                return f"{entry} is a link, and leads elsewhere from there"
+            if entry != path and closed(entry) is not None:
+                return f"{entry} is a file that other programs run"
+    return None
+
+
+def is_there(path: str) -> bool:
+    return os.path.lexists(path)
+
+
+def _entries(path: str) -> Iterator[str]:
+    """A path and everything below it, no link followed."""
+    yield path
+    for folder, directories, files in os.walk(path):
+        for name in (*directories, *files):
+            yield os.path.join(folder, name)

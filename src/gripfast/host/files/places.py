@@ -1,0 +1,45 @@
+"""What a place is, for file tools and commands alike: closed by a pattern, protected, or our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gripfast.host.files.patterns import Patterns
+from gripfast.host.files.scope import Scope
+from gripfast.host.program.own import own_places
+from gripfast.text.below import after, is_below
+
+OWN_CODE = "what gripfast itself runs"
+OWN_SECRET = "gripfast's own state and secrets"
+
+
+class ClosedPlaces:
+    """Answers for real, absolute paths. A pattern is judged from every root that contains the path."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._roots = tuple(directory.real for directory in scope.roots)
+
+    def denied(self, absolute: str) -> str | None:
+        """Why a place may be neither read nor written, in a few words; None when it may."""
+        if pattern := self._matched(self._scope.deny, absolute):
+            return f"the deny pattern `{pattern}`"
+        secret = (own.path for own in own_places() if own.secret)
+        return OWN_SECRET if is_below(absolute, *secret) else None
+
+    def protected(self, absolute: str) -> str | None:
+        """Why a place may not be written, in a few words; None when neither its name nor we forbid it."""
+        if pattern := self._matched(self._scope.protect, absolute):
+            return f"`{pattern}`"
+        return OWN_CODE if is_below(absolute, *(own.path for own in own_places())) else None
+
+    def _matched(self, patterns: Patterns, absolute: str) -> str | None:
+        if not patterns:
+            return None
+        found = (patterns.find(relative, absolute) for relative in self._from_roots(absolute))
+        return next((pattern for pattern in found if pattern is not None), None)
+
+    def _from_roots(self, absolute: str) -> Iterator[str]:
+        """The path from each root that contains it; from `/` where none does."""
+        inside = [rest for root in self._roots if (rest := after(root, absolute)) is not None]
+        return iter(inside or [absolute.lstrip("/")])

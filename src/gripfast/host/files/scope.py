@@ -1,0 +1,147 @@
+"""Scope: which places may be read and written. Paths are looked at once, here, when a session starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gripfast.errors import InvalidArgument, NotDirectory, NotFound, SandboxViolation
+from gripfast.host.files.patterns import Patterns
+from gripfast.text.below import is_below
+from gripfast.text.escape import escaped
+
+# What turns into code when somebody else's program next looks at it: never written unless the user lifts it.
+PROTECTED: tuple[str, ...] = (
+    *".git git~1 .gitmodules .mcp.json".split(),
+    *".claude .codex .cursor .gemini .opencode opencode.json .vscode .idea .zed .devcontainer .husky".split(),
+    *".envrc .npmrc .pre-commit-config.yaml lefthook.yml .lefthook.yml mise.toml .mise.toml .mvn".split(),
+    *".gdbinit .exrc .nvimrc .dir-locals.el".split(),
+    *("**/.cargo/config.toml", "**/.cargo/config"),
+    *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
+    *".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc".split(),
+    *".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout".split(),
+    *("**/.config/fish", "**/.config/gripfast"),
+    *"gripfast.toml .gripfast.toml .gripfast".split(),
+)
+
+AnyPath = str | os.PathLike[str]
+
+
+class WideRoot(InvalidArgument):
+    """A root that holds the home directory, where nobody said that this is meant. `how` says how to say so."""
+
+    def __init__(self, root: str, how: str) -> None:
+        super().__init__(f"the root {root!r} holds your whole home directory; say so {how} or name less")
+        self.root = root
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory of a scope in both spellings: as it was given, and as it really is."""
+
+    given: str
+    real: str
+    device: int
+    inode: int
+
+    def require_unmoved(self) -> None:
+        """Refuses a directory that is no longer the one the session started with."""
+        require_unmoved(self.given, self.real, (self.device, self.inode))
+
+
+def require_unmoved(given: str, real: str, identity: tuple[int, int]) -> None:
+    """Refuses a root whose path no longer leads to the directory it was, by device and inode."""
+    try:
+        found = os.stat(real)
+    except OSError:
+        found = None
+    if found is None or (found.st_dev, found.st_ino) != identity:
+        raise SandboxViolation(
+            f"the root `{escaped(given)}` is no longer the directory this session started with: it was moved, "
+            "replaced or unmounted; put it back or start a new session"
+        )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Scope:
+    """Where files may be read (`read=None`: anywhere) and written, and what is closed inside that.
+
+    `deny` patterns close places for reading and writing, `protect` patterns for writing (see `Patterns`).
+    Relative paths start at the first root: the first of `read`, else of `write`.
+    What may be written may be read.
+    `/`, the home directory and what contains it are taken only with `wide=True`.
+    """
+
+    read: tuple[Directory, ...] | None
+    write: tuple[Directory, ...]
+    deny: Patterns
+    protect: Patterns
+
+    def __init__(
+        self,
+        read: Sequence[AnyPath] | None = None,
+        write: Sequence[AnyPath] = (),
+        deny: Iterable[str] = (),
+        protect: Iterable[str] = PROTECTED,
+        *,
+        wide: bool = False,
+    ) -> None:
+        _no_bare_text(read=read, write=write, deny=deny, protect=protect)
+        if not read and not write:
+            raise InvalidArgument("a scope needs at least one directory; name one in `read` or `write`")
+        found_read = None if read is None else tuple(_directory(place, wide) for place in read)
+        object.__setattr__(self, "read", found_read)
+        object.__setattr__(self, "write", tuple(_directory(place, wide) for place in write))
+        object.__setattr__(self, "deny", Patterns(deny))
+        object.__setattr__(self, "protect", Patterns(protect))
+
+    @classmethod
+    def workspace(
+        cls,
+        root: AnyPath,
+        *more: AnyPath,
+        deny: Iterable[str] = (),
+        protect: Iterable[str] = PROTECTED,
+        read_only: bool = False,
+        wide: bool = False,
+    ) -> Scope:
+        """Reading and writing (unless `read_only`) inside these directories, and nowhere else."""
+        roots = (root, *more)
+        return cls(roots, () if read_only else roots, deny, protect, wide=wide)
+
+    @property
+    def roots(self) -> tuple[Directory, ...]:
+        """Every named directory, each once; the first is where relative paths start."""
+        named: dict[str, Directory] = {}
+        for directory in (*(self.read or ()), *self.write):
+            named.setdefault(directory.real, directory)
+        return tuple(named.values())
+
+
+def _no_bare_text(**lists: object) -> None:
+    for name, value in lists.items():
+        if isinstance(value, str | bytes | os.PathLike):
+            raise InvalidArgument(f"`{name}` is a list; write {name}=[{value!r}]")
+
+
+def _directory(place: AnyPath, wide: bool) -> Directory:
+    text = os.fspath(place)
+    if not text or "\0" in text:
+        raise InvalidArgument(f"the root {text!r} is no directory name; give one ('.' is the current directory)")
+    path = os.path.join(os.getcwd(), os.path.expanduser(text))
+    real = os.path.realpath(path)
+    if not os.path.exists(real):
+        raise NotFound(f"the root {text!r} does not exist; create it or name another")
+    if not os.path.isdir(real):
+        raise NotDirectory(f"the root {text!r} is not a directory; name the directory it is in")
+    if not wide and _is_wide(real):
+        raise WideRoot(text, "(wide=True)")
+    given = os.path.normpath(path)
+    found = os.stat(real)
+    return Directory(given if os.path.realpath(given) == real else real, real, found.st_dev, found.st_ino)
+
+
+def _is_wide(real: str) -> bool:
+    home = os.path.realpath(os.path.expanduser("~"))
+    return is_below(home, real)

@@ -1,0 +1,115 @@
+"""TreeIndex: what every name below some directories was when it was last looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FORM = struct.Struct("<QQqqqI")  # 44 bytes an entry instead of seven objects: trees have 80,000 of them
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """What one name was: a file, a directory, a link or something else, by its mode."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    mode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> IndexEntry:
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    def same_content(self, other: IndexEntry) -> bool:
+        """Whether no time says that the content changed. A new link or a chmod moves the ctime alone."""
+        mine = (self.inode, self.size, self.mtime_ns, stat.S_IFMT(self.mode))
+        return mine == (other.inode, other.size, other.mtime_ns, stat.S_IFMT(other.mode))
+
+    def same(self, other: IndexEntry) -> bool:
+        """Whether nothing changed. What happens in a directory moves its times, but is not a change of it."""
+        if self.is_directory and other.is_directory:
+            return (self.device, self.inode, self.mode) == (other.device, other.inode, other.mode)
+        return self == other
+
+
+def entry_of(path: str) -> IndexEntry | None:
+    """What a path is now, the path itself and not where a link leads; None for nothing."""
+    try:
+        return IndexEntry.of(os.lstat(path))
+    except OSError:
+        return None
+
+
+class TreeIndex:
+    """Entries by directory and name. Paths are absolute, without a final slash."""
+
+    def __init__(self) -> None:
+        self._directories: dict[str, dict[str, bytes]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._directories.values()))
+
+    def __iter__(self) -> Iterator[tuple[str, IndexEntry]]:
+        for directory, names in list(self._directories.items()):
+            for name, packed in list(names.items()):
+                yield f"{directory}/{name}", IndexEntry(*_FORM.unpack(packed))
+
+    def get(self, path: str) -> IndexEntry | None:
+        directory, _, name = path.rpartition("/")
+        packed = self._directories.get(directory, {}).get(name)
+        return None if packed is None else IndexEntry(*_FORM.unpack(packed))
+
+    def names(self, directory: str) -> list[str]:
+        return list(self._directories.get(directory, ()))
+
+    def put(self, path: str, entry: IndexEntry) -> None:
+        directory, _, name = path.rpartition("/")
+        packed = _FORM.pack(entry.device, entry.inode, entry.size, entry.mtime_ns, entry.ctime_ns, entry.mode)
+        self._directories.setdefault(directory, {})[name] = packed
+
+    def fill(self, directory: str) -> list[str]:
+        """Puts in what a directory holds, when nothing is known of it. Gives the directories in it."""
+        names = self._directories[directory] = {}
+        below: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(directory) as found:
+            for entry in found:
+                with contextlib.suppress(OSError):
+                    names[entry.name] = _packed(entry.stat(follow_symlinks=False))
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+        return below
+
+    def remove(self, path: str) -> list[tuple[str, IndexEntry]]:
+        """Takes out a path and all below it; gives what was there, the deepest first."""
+        gone = [found for name in self.names(path) for found in self.remove(f"{path}/{name}")]
+        self._directories.pop(path, None)
+        entry = self.get(path)
+        if entry is not None:
+            directory, _, name = path.rpartition("/")
+            del self._directories[directory][name]
+            gone.append((path, entry))
+        return gone
+
+
+def _packed(found: os.stat_result) -> bytes:
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return _FORM.pack(found.st_dev, found.st_ino, found.st_size, *times, found.st_mode)

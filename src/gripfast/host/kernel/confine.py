@@ -1,0 +1,111 @@
+"""Starting a program that can read beneath given places and nowhere else, where the kernel offers Landlock.
+
+A program that walks a tree by path can be led out by a link that is swapped in while it walks. Landlock is asked
+of the one thread that starts it: the restriction is inherited by the child and ends with the thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gripfast.host.kernel.landlock import (
+    EXECUTE,
+    READ_DIR,
+    READ_FILE,
+    add_rule,
+    create_ruleset,
+    landlock_version,
+    restrict_thread,
+)
+
+# What a dynamically linked program reads before it begins.
+_LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A started program, and whether the kernel holds it beneath its places."""
+
+    process: subprocess.Popen[bytes]
+    confined: bool
+
+
+@functools.cache
+def can_confine() -> bool:
+    """Whether this kernel offers Landlock to this process."""
+    return landlock_version() >= 1
+
+
+def start_confined(start: Callable[[], subprocess.Popen[bytes]], program: str, beneath: Sequence[int | str]) -> Child:
+    """Run `start` in a thread of its own that, with what it starts, reads only `program` and `beneath`."""
+    ruleset = _ruleset(program, beneath) if can_confine() else -1
+    if ruleset < 0:
+        return Child(start(), False)
+    try:
+        return _in_a_thread(lambda: _restricted(ruleset, start))
+    finally:
+        os.close(ruleset)
+
+
+def _restricted(ruleset: int, start: Callable[[], subprocess.Popen[bytes]]) -> Child:
+    held = restrict_thread(ruleset)
+    return Child(start(), held)
+
+
+def _in_a_thread(work: Callable[[], Child]) -> Child:
+    """A fresh thread, never a pooled one: the restriction can't be taken off again."""
+    started: list[Child] = []
+    failed: list[OSError] = []
+
+    def run() -> None:
+        try:
+            started.append(work())
+        except OSError as problem:
+            failed.append(problem)
+
+    thread = threading.Thread(target=run, name="gripfast-confined-start", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return started[0]
+
+
+def _ruleset(program: str, beneath: Iterable[int | str]) -> int:
+    try:
+        ruleset = create_ruleset(EXECUTE | READ_FILE | READ_DIR)
+    except OSError:
+        return -1
+    for place in (program, *(_LOADER if _is_dynamic(program) else ())):
+        _allow(ruleset, place, EXECUTE | READ_FILE | READ_DIR)
+    for place in beneath:
+        _allow(ruleset, place, READ_FILE | READ_DIR)
+    return ruleset
+
+
+@functools.cache
+def _is_dynamic(program: str) -> bool:
+    """Whether a program names a loader, as it does in the first bytes of its file."""
+    with open(program, "rb") as file:
+        return b"/ld" in file.read(4096)
+
+
+def _allow(ruleset: int, place: int | str, access: int) -> None:
+    try:
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC) if isinstance(place, str) else place
+    except OSError:
+        return  # what isn't there needs no leave
+    try:
+        for rights in (access, access & ~READ_DIR):  # a file takes no right over directories
+            with contextlib.suppress(OSError):
+                add_rule(ruleset, descriptor, rights)
+                return
+    finally:
+        if isinstance(place, str):
+            os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The running program itself: its configuration, directories, secrets, signals and standard streams."""

@@ -1,0 +1,68 @@
+"""What this program runs and keeps: its code, its programs, the files it was given. No tool may change them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gripfast.host.program.places import private_places
+from gripfast.host.program.programs import find_program, interpreter
+from gripfast.text.below import is_below
+
+_PROGRAMS = ("bwrap", "git", "rg", "bash", "sh")
+_HOMES = ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")  # what `private_places` depends on
+_given: dict[str, bool] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlace:
+    """A real path that no tool may write. A `secret` one can't be read either."""
+
+    path: str
+    secret: bool = False
+
+
+def in_use(path: str | os.PathLike[str], *, secret: bool = False) -> None:
+    """Closes a file this program was given (code, configuration, tokens) to every tool from now on."""
+    real = os.path.realpath(path)
+    _given[real] = secret or _given.get(real, False)
+
+
+def own_places() -> tuple[OwnPlace, ...]:
+    """Every place of our own as things are now, by its real path."""
+    return _places(tuple(_given.items()), tuple(os.environ.get(name) for name in _HOMES))
+
+
+@functools.lru_cache(maxsize=8)
+def _places(given: tuple[tuple[str, bool], ...], _homes: tuple[str | None, ...]) -> tuple[OwnPlace, ...]:
+    ours = (OwnPlace(path, secret) for path, secret in given)
+    return (*(OwnPlace(path) for path in _code()), *ours, *(OwnPlace(path, True) for path in private_places()))
+
+
+def own_code_beneath(directory: str) -> str | None:
+    """Where this program's code lies if that is beneath a directory; None if it lies elsewhere."""
+    base = os.path.realpath(directory)
+    return next((place for place in _code() if is_below(place, base)), None)
+
+
+@functools.cache
+def _code() -> tuple[str, ...]:
+    """The package, the environment it is installed in, the interpreter, and the programs it starts."""
+    found = dict.fromkeys(os.path.realpath(place) for place in _code_spellings())
+    return tuple(place for place in found if os.path.exists(place))
+
+
+def _code_spellings() -> Iterator[str]:
+    yield str(Path(os.path.realpath(__file__)).parents[2])
+    if sys.prefix != sys.base_prefix:
+        yield sys.prefix  # an environment of its own, all of which turns into code
+    yield from (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    yield os.path.join(sys.base_prefix, "lib", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    yield sys.executable
+    yield interpreter()
+    yield from filter(None, (find_program(name, on_path=False) for name in _PROGRAMS))

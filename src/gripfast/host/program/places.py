@@ -1,0 +1,70 @@
+"""Where the user's own files are kept, outside any workspace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from gripfast.errors import Internal
+
+
+def state_directory() -> Path:
+    """`$XDG_STATE_HOME`, else `~/.local/state`; ours is `gripfast` in it."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    return home / "gripfast"
+
+
+def cache_directory() -> Path:
+    """Where the user keeps caches: `$XDG_CACHE_HOME`, else `~/.cache`; ours is `gripfast` in it."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return home / "gripfast"
+
+
+def private_places() -> tuple[str, ...]:
+    """What no command may read where that can be prevented: the token, and what other sessions were answered."""
+    try:
+        return tuple(os.path.realpath(place) for place in (state_directory(), cache_directory()))
+    except RuntimeError:  # a user without a home has nothing there
+        return ()
+
+
+def private_directory(path: Path) -> Path:
+    """Makes it if need be; only this user may look inside. Raises Internal if it is somebody else's."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    facts = os.lstat(path)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise Internal(f"{str(path)!r} is not a directory of this user's own")
+    if stat.S_IMODE(facts.st_mode) != 0o700:
+        os.chmod(path, 0o700)
+    return path
+
+
+def own_command() -> list[str]:
+    """How another program starts this one: by name where that is us for everybody, and not only while an environment
+    is active; else by path; else by the interpreter that runs now, which then imports nothing from the directory
+    it is started in (-P)."""
+    found = shutil.which("gripfast")
+    own = os.path.join(os.path.dirname(sys.executable), "gripfast")
+    in_environment = sys.prefix != sys.base_prefix and found == own
+    if found is not None and os.path.realpath(found) == os.path.realpath(own) and not in_environment:
+        return ["gripfast"]
+    return [own] if os.access(own, os.X_OK) else [sys.executable, "-P", "-m", "gripfast"]
+
+
+def is_directory(path: str) -> bool:
+    return os.path.isdir(path)
+
+
+def is_pipe_or_file(stream: IO[Any]) -> bool:
+    """Whether a stream comes from a pipe or a regular file; False for what has no descriptor."""
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)

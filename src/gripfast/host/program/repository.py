@@ -1,0 +1,177 @@
+"""What git would run because a repository says so: programs named in its own configuration, and its hooks.
+
+git has no setting that turns off the programs of one repository's configuration, so it is read here, and a key that
+is not known to run nothing counts. https://git-scm.com/docs/git-config
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from gripfast.host.program.programs import find_program
+
+_MOST_SUBMODULES = 50
+_LARGEST_CONFIG = 1 << 20
+_GITLINK = b"\0\0\xe0\0"  # the mode of a submodule in the index
+
+_HARMLESS = re.compile(
+    r"""core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|
+      safecrlf|quotepath|abbrev|compression|loosecompression|longpaths|sharedrepository|untrackedcache|preloadindex|
+      checkstat|trustctime|whitespace|commentchar|fsmonitor|sparsecheckout|sparsecheckoutcone|multipackindex|commitgraph|
+      protecthfs|protectntfs|bigfilethreshold|splitindex|fscache)
+    |remote\..+\.(?:url|fetch|pushurl|push|tagopt|prune|prunetags|mirror|gh-resolved)
+    |branch\..+\.(?:remote|merge|rebase|pushremote|description|vscode-merge-base|gh-merge-base|github-pr-owner-number)
+    |branch\.(?:autosetupmerge|autosetuprebase|sort)|(?:user|author|committer)\.(?:name|email|useconfigonly|signingkey)
+    |submodule\.(?:active|recurse|fetchjobs)|submodule\..+\.(?:url|active|branch|fetchrecursesubmodules|ignore|shallow)
+    |pull\.(?:rebase|ff)|push\.(?:default|autosetupremote|followtags)|fetch\.(?:prune|prunetags|parallel|writecommitgraph)
+    |merge\.(?:conflictstyle|ff|stat|renames|renamelimit)|rebase\.(?:autostash|autosquash|updaterefs|stat)
+    |rerere\.(?:enabled|autoupdate)|init\.defaultbranch|extensions\.(?!partialclone)\w+|lfs\.repositoryformatversion|lfs\..+\.access
+    |diff\.(?:algorithm|renames|renamelimit|mnemonicprefix|colormoved|colormovedws|context|submodule|ignoresubmodules|
+      noprefix|indentheuristic|wserrorhighlight|interhunkcontext)
+    |gc\.(?!recentobjectshook)\w+|(?:status|color|column|advice|maintenance|pack|index|feature|gitflow|i18n)\..+|log\.(?:date|abbrevcommit|decorate|
+      follow|mailmap)|commit\.(?:verbose|status|cleanup)|tag\.sort|checkout\.(?:defaultremote|guess|workers)|
+      worktree\.guessremote|http\.(?:postbuffer|lowspeedlimit|lowspeedtime|version)""",
+    re.VERBOSE,
+)
+# Part of what a command that changes something does; inside the sandbox they run like the project's own tests.
+_WANTED_BY_CHANGES = re.compile(
+    r"filter\..+\.(?:clean|smudge|process|required)|core\.hookspath|merge\..+\.(?:name|driver)"
+)
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
+
+
+def git_runs(directory: str, looks: bool, sandboxed: bool) -> str | None:
+    """What of the repository at or above a directory git would run, for a person; None when nothing. `looks` says
+    that the command changes nothing."""
+    found = _repository_of(directory)
+    if found is None:
+        return None
+    return _problem(*found, looks=looks, sandboxed=sandboxed, depth=0)
+
+
+def _problem(tree: str, git: str, *, looks: bool, sandboxed: bool, depth: int) -> str | None:
+    common = _common(git)
+    for config in (os.path.join(common, "config"), os.path.join(git, "config.worktree")):
+        for key in _keys(config):
+            if not _HARMLESS.fullmatch(key) and not (sandboxed and not looks and _WANTED_BY_CHANGES.fullmatch(key)):
+                return f"git may run what `{key}` in {config} says"
+    hooks = _hooks(os.path.join(common, "hooks"))
+    unwanted = [hook for hook in hooks if (hook == "post-index-change" if looks else not sandboxed)]
+    if unwanted:
+        return f"git would run the hook {os.path.join(common, 'hooks', unwanted[0])}"
+    return _submodule_problem(tree, git, looks=looks, sandboxed=sandboxed, depth=depth)
+
+
+def _repository_of(directory: str) -> tuple[str, str] | None:
+    """The working tree and the git directory that git would find from here."""
+    place = os.path.realpath(directory or ".")
+    while True:
+        git = os.path.join(place, ".git")
+        if os.path.isdir(git):
+            return place, git
+        if os.path.isfile(git):
+            return place, _pointed(place, git)
+        above = os.path.dirname(place)
+        if above == place:
+            return None
+        place = above
+
+
+def _pointed(place: str, file: str) -> str:
+    text = _text(file).strip()
+    return os.path.normpath(os.path.join(place, text.removeprefix("gitdir:").strip()))
+
+
+def _common(git: str) -> str:
+    named = _text(os.path.join(git, "commondir")).strip()
+    return os.path.normpath(os.path.join(git, named)) if named else git
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(_LARGEST_CONFIG)
+    except OSError:
+        return ""
+
+
+def _keys(path: str) -> Iterator[str]:
+    """Every key a configuration may set. What can't be read as one is given as it is, so that it counts."""
+    section = ""
+    for line in _text(path).splitlines():
+        rest = line.strip()
+        while (opened := _SECTION.match(rest)) is not None:
+            section = opened[1].lower() + (f".{opened[2].lower()}" if opened[2] is not None else "")
+            rest = rest[opened.end() :].strip()
+        if not rest or rest[0] in "#;":
+            continue
+        key = _KEY.match(rest)
+        yield f"{section}.{key[1].lower()}" if key is not None else rest[:80]
+
+
+def _hooks(directory: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [
+        name for name in names if not name.endswith(".sample") and os.access(os.path.join(directory, name), os.X_OK)
+    ]
+
+
+def _submodule_problem(tree: str, git: str, *, looks: bool, sandboxed: bool, depth: int) -> str | None:
+    for path in _submodules(tree, git):
+        place = os.path.join(tree, path)
+        inner = os.path.join(place, ".git")
+        if os.path.islink(place) or depth >= 4:
+            return f"the submodule {place} can't be looked into"
+        found = inner if os.path.isdir(inner) else _pointed(place, inner) if os.path.isfile(inner) else None
+        if found is not None:
+            problem = _problem(place, found, looks=looks, sandboxed=sandboxed, depth=depth + 1)
+            if problem is not None:
+                return problem
+    return None
+
+
+def _submodules(tree: str, git: str) -> Sequence[str]:
+    index = os.path.join(git, "index")
+    try:
+        found = os.stat(index)
+    except OSError:
+        return ()
+    return _listed(tree, index, found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _listed(tree: str, index: str, _time: int, _size: int, _inode: int) -> Sequence[str]:
+    """The submodules in an index; asked of git only where the index may have one."""
+    folder = os.path.dirname(index)
+    parts = [index, *(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("sharedindex."))]
+    if not any(_GITLINK in _bytes(part) for part in parts):
+        return ()
+    program = find_program("git", on_path=False)
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
+    listing = subprocess.run(
+        [program, *quiet, "ls-files", "-s", "-z"],
+        cwd=tree,
+        capture_output=True,
+        timeout=30,
+        check=False,
+        env={"HOME": "/"},
+    )
+    entries = listing.stdout.decode("utf-8", "surrogateescape").split("\0")
+    links = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
+    return tuple(links[: _MOST_SUBMODULES + 1])
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,0 +1,152 @@
+"""The lines of a record: one for each call, as it is written and as it is read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gripfast.host.record.states import PathState
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PathDelta:
+    """What a call did to one path, by its absolute real name. `note` says why it can't be taken back, if so;
+    `shared`: another command ran at the same time, so it may have been that one."""
+
+    path: str
+    before: PathState
+    after: PathState
+    note: str = ""
+    shared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {"path": self.path, "before": self.before.to_json(), "after": self.after.to_json()}
+        return shown | ({"note": self.note} if self.note else {}) | ({"shared": True} if self.shared else {})
+
+    @classmethod
+    def from_json(cls, value: Any) -> PathDelta:
+        before, after = PathState.from_json(value["before"]), PathState.from_json(value["after"])
+        return cls(str(value["path"]), before, after, str(value.get("note", "")), bool(value.get("shared")))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call. `changes` are the paths it changed; `uncovered` names what changed without being recorded."""
+
+    number: int
+    time: float
+    tool: str
+    arguments: str = ""
+    decision: str = ""
+    milliseconds: float = 0.0
+    answer_bytes: int = 0
+    answer_tokens: int = 0
+    output_ref: str | None = None
+    error: str | None = None
+    changes: tuple[PathDelta, ...] = ()
+    uncovered: tuple[str, ...] = ()
+    undoes: tuple[int, ...] = ()
+    ended: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable form: the keys of this version stay."""
+        return {
+            "call": self.number,
+            "time": self.time,
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "decision": self.decision,
+            "milliseconds": round(self.milliseconds, 3),
+            "answer_bytes": self.answer_bytes,
+            "answer_tokens": self.answer_tokens,
+            "output_ref": self.output_ref,
+            "error": self.error,
+            "changes": [change.to_json() for change in self.changes],
+            "uncovered": list(self.uncovered),
+            "undoes": list(self.undoes),
+            "ended": self.ended,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> RecordedCall:
+        return cls(
+            int(value["call"]),
+            float(value["time"]),
+            str(value["tool"]),
+            str(value["arguments"]),
+            str(value["decision"]),
+            float(value["milliseconds"]),
+            int(value["answer_bytes"]),
+            int(value["answer_tokens"]),
+            value["output_ref"],
+            value["error"],
+            tuple(PathDelta.from_json(change) for change in value["changes"]),
+            tuple(map(str, value["uncovered"])),
+            tuple(map(int, value["undoes"])),
+            bool(value["ended"]),
+        )
+
+
+@dataclass(slots=True)
+class _Reading:
+    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    broken: int = 0
+
+
+def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
+    """The calls of a record in their order, and how many lines could not be read. A call that never ended has the
+    changes it had announced."""
+    reading = _Reading()
+    for line in _lines(file):
+        try:
+            _read_line(reading, json.loads(line))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            reading.broken += 1
+    return [call for _, call in sorted(reading.calls.items())], reading.broken
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    try:
+        with open(file, "rb") as opened:
+            yield from (line for line in opened if line.strip())
+    except FileNotFoundError:
+        return
+
+
+def _read_line(reading: _Reading, value: Any) -> None:
+    if "begins" in value:
+        number = int(value["begins"])
+        call = RecordedCall(number, float(value["time"]), str(value["tool"]), str(value["arguments"]), ended=False)
+        reading.calls[number] = call
+    elif "announces" in value:
+        _add(reading, int(value["announces"]), [PathDelta.from_json(change) for change in value["changes"]])
+    elif "adds" in value:
+        _add(reading, int(value["adds"]), [PathDelta.from_json(change) for change in value["changes"]])
+    elif "call" in value:
+        call = RecordedCall.from_json(value)
+        reading.calls[call.number] = call
+    elif "record" not in value:
+        raise ValueError("an unknown kind of line")
+
+
+def _add(reading: _Reading, number: int, changes: Iterable[PathDelta]) -> None:
+    call = reading.calls[number]
+    reading.calls[number] = replace(call, changes=merged((*call.changes, *changes)))
+
+
+def merged(changes: Iterable[PathDelta]) -> tuple[PathDelta, ...]:
+    """One change a path: what was there first, and what was there last. What came back to itself is none."""
+    found: dict[str, PathDelta] = {}
+    for change in changes:
+        known = found.get(change.path)
+        found[change.path] = change if known is None else _joined(known, change)
+    return tuple(change for change in found.values() if not change.before.is_same(change.after))
+
+
+def _joined(first: PathDelta, last: PathDelta) -> PathDelta:
+    return PathDelta(first.path, first.before, last.after, first.note or last.note, first.shared or last.shared)

@@ -1,0 +1,231 @@
+"""Cover: what every file of the workspace held, so that what a command did to it can be taken back.
+
+Files that are as git's index has them need no copy: git has their content. The others are copied once in the
+background, those that were changed last first. What git ignores is not covered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gripfast.host.files.tree_index import IndexEntry
+from gripfast.host.files.watch import Mark, PathChange, Watch
+from gripfast.host.record.calls import PathDelta
+from gripfast.host.record.contents import Contents
+from gripfast.host.record.git_blobs import GitBlobs
+from gripfast.host.record.shelf import RecordOptions
+from gripfast.host.record.states import ABSENT, PathState, state_of
+
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_HASHED_AT_ONCE = 2_000  # files a command changed whose content is read before its answer; more are read afterwards
+
+Stamp = tuple[int, int, int]
+
+
+class Cover:
+    """What is known of the files, and where their content is."""
+
+    def __init__(self, contents: Contents, options: RecordOptions, roots: Sequence[str]) -> None:
+        self._contents, self._options = contents, options
+        self._roots = tuple(roots)
+        self._git: list[tuple[str, GitBlobs]] = []
+        self._digests: dict[str, tuple[Stamp, str]] = {}
+        self._objects: dict[str, tuple[Stamp, str, GitBlobs]] = {}
+        self._targets: dict[str, tuple[Stamp, str]] = {}
+        self._ignored: tuple[str, ...] = ()
+        self._ignored_set: frozenset[str] = frozenset()
+        self._faults: dict[str, str] = {}
+        self.copied: set[str] = set()
+        self._done = threading.Event()
+        self._mark: Mark | None = None
+        self._closed = False
+        self._threads: list[threading.Thread] = []
+
+    # --- in the background ---
+
+    def start(self, watch: Watch) -> None:
+        self._run(lambda: self._build(watch))
+
+    def _run(self, work: object) -> None:
+        thread = threading.Thread(target=work, name="gripfast-cover", daemon=True)  # pyright: ignore[reportArgumentType] - a callable
+        self._threads.append(thread)
+        thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether everything is covered, waited for."""
+        return not self._threads or self._done.wait(seconds)
+
+    def _build(self, watch: Watch) -> None:
+        try:
+            self._mark = watch.mark()
+            self._git = [(root, GitBlobs(root)) for root in self._roots]
+            self._ignored = tuple(name for _, git in self._git for name in git.ignored())
+            self._ignored_set = frozenset(name.rstrip("/") for name in self._ignored)
+            rest = [found for found in watch.entries() if not self._is_known_to_git(*found)]
+            for path, entry in sorted(rest, key=lambda found: found[1].mtime_ns, reverse=True):
+                if self._closed:
+                    return
+                if not self._is_ignored(path):
+                    self._copy(path, entry)
+        finally:
+            self._done.set()
+
+    def _is_known_to_git(self, path: str, entry: IndexEntry) -> bool:
+        if not entry.is_file:
+            return False
+        for root, git in self._git:
+            if path.startswith(f"{root}/"):
+                oid = git.clean(path, entry)
+                if oid is not None:
+                    self._objects[path] = (_stamp(entry), oid, git)
+                return oid is not None
+        return False
+
+    def _is_ignored(self, path: str) -> bool:
+        if not self._ignored_set:
+            return False
+        while path not in self._ignored_set:
+            path = path.rpartition("/")[0]
+            if not path:
+                return False
+        return True
+
+    def _copy(self, path: str, entry: IndexEntry) -> None:
+        """Keeps the content of a file, or where a link leads, if it still is what the index of names says."""
+        if entry.is_link:
+            with contextlib.suppress(OSError):
+                self._targets[path] = (_stamp(entry), os.readlink(path))
+        elif entry.is_file and self._digests.get(path, ((), ""))[0] != _stamp(entry):
+            state = self._captured(path)
+            if state.stamp is not None and state.digest is not None:
+                self._digests[path] = (state.stamp, state.digest)
+
+    def refresh(self, watch: Watch) -> None:
+        """Before a command: takes in what changed since the last one, by whatever hand."""
+        mark, now = self._mark, watch.mark()
+        if mark is None:
+            return  # still at the first look, which takes everything in
+        for change in watch.since(mark).paths:
+            if change.after is not None and not change.is_inside and not self._is_ignored(change.path):
+                self._copy(change.path, change.after)
+        self._mark = now
+
+    def close(self) -> None:
+        self._closed = True
+        for thread in self._threads:
+            thread.join()
+        for _, git in self._git:
+            git.close()
+
+    # --- after a command ---
+
+    def deltas(self, changes: Sequence[PathChange]) -> tuple[list[PathDelta], list[tuple[str, str]]]:
+        """What a command did, path by path; and the paths that can't be put back, with the reason."""
+        found: list[PathDelta] = []
+        uncovered: list[tuple[str, str]] = []
+        is_many = len(changes) > _HASHED_AT_ONCE
+        for change in changes:
+            if change.is_inside:
+                uncovered.append((change.path, "what is inside is not recorded"))
+                continue
+            before, why = (ABSENT, "") if change.before is None else self._before(change.path, change.before)
+            after = ABSENT if change.after is None else self._after(change.path, change.after, is_many)
+            why = why or ("a socket, pipe or device" if after.kind == "other" else "")
+            if why:
+                uncovered.append((change.path, why))
+            found.append(PathDelta(change.path, before, after, why))
+        if is_many:
+            rows = [(change.path, change.after) for change in changes if change.after is not None]
+            self._run(lambda: [self._copy(path, entry) for path, entry in rows if not self._closed])
+        return found, uncovered
+
+    def _before(self, path: str, entry: IndexEntry) -> tuple[PathState, str]:
+        """What was there, and why that can't be put back, if so."""
+        state = _state(entry)
+        if entry.is_link:
+            stamp, target = self._targets.pop(path, (None, ""))
+            known = stamp == _stamp(entry)
+            return replace(state, target=target if known else None), "" if known else "its target was not known"
+        if not entry.is_file:
+            return state, "a socket, pipe or device" if state.kind == "other" else ""
+        digest = self._digest(path, _stamp(entry))
+        return replace(state, digest=digest), "" if digest else self._reason(path, entry)
+
+    def _digest(self, path: str, stamp: Stamp) -> str | None:
+        known = self._digests.pop(path, None)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        blob = self._objects.pop(path, None)
+        if blob is None or blob[0] != stamp:
+            return None
+        data = blob[2].read(blob[1])
+        return self._contents.put(data) if data is not None and len(data) == stamp[1] else None
+
+    def _reason(self, path: str, entry: IndexEntry) -> str:
+        if path in self._faults:
+            return self._faults[path]
+        if entry.size > self._options.largest_file:
+            return f"larger than {self._options.largest_file} bytes"
+        if self._is_ignored(path):
+            return "ignored by git"
+        return "it was changed before a copy was made"
+
+    def _after(self, path: str, entry: IndexEntry, is_many: bool) -> PathState:
+        if entry.is_link:
+            with contextlib.suppress(OSError):
+                self._targets[path] = (_stamp(entry), os.readlink(path))
+                return PathState("link", target=self._targets[path][1])
+        if not entry.is_file or is_many:
+            return _state(entry)
+        state = self._captured(path)
+        if state.stamp is not None and state.digest is not None:
+            self._digests[path] = (state.stamp, state.digest)
+        return state
+
+    def _captured(self, path: str) -> PathState:
+        """A file as it is now, its content in the store unless it is too large."""
+        try:
+            fd = os.open(path, _READ_FLAGS)
+        except OSError:
+            return _lstat(path)
+        try:
+            found = os.fstat(fd)
+            state = state_of(found)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > self._options.largest_file:
+                return state
+            digest = self._contents.put_file(fd)
+            self.copied.add(digest)
+            same = state_of(os.fstat(fd)).stamp == state.stamp
+            return replace(state, digest=digest if same else None)
+        except OSError as error:
+            self._faults[path] = error.strerror or "it could not be copied"
+            return _lstat(path)
+        finally:
+            os.close(fd)
+
+
+def _lstat(path: str) -> PathState:
+    try:
+        return state_of(os.lstat(path))
+    except OSError:
+        return ABSENT
+
+
+def _stamp(entry: IndexEntry) -> Stamp:
+    return (entry.inode, entry.size, entry.mtime_ns)
+
+
+def _state(entry: IndexEntry) -> PathState:
+    mode = stat.S_IMODE(entry.mode)
+    if entry.is_directory:
+        return PathState("directory", mode)
+    if entry.is_link:
+        return PathState("link")
+    if not entry.is_file:
+        return PathState("other", mode)
+    return PathState("file", mode, size=entry.size, stamp=_stamp(entry))

@@ -1,0 +1,177 @@
+"""What git already keeps: contents of files that are as they were when they were added. Read only, never written.
+
+The index is read here (https://git-scm.com/docs/index-format); objects come from `git cat-file --batch`, with nothing
+of the repository's configuration that could start a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from gripfast.host.files.tree_index import IndexEntry
+from gripfast.host.program.programs import find_program
+
+_HEAD = struct.Struct(">4sII")
+_FIXED = struct.Struct(">10I20sH")
+_SAFE = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never"),
+    *("-c", "core.untrackedCache=false", "-c", "core.pager=cat", "-c", "core.sshCommand=false"),
+)
+_LIST_SECONDS = 20.0
+_REGULAR = 0o100000
+
+
+class GitBlobs:
+    """The repository at the top of a directory, if there is one that can be used."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._git = find_program("git", [root])
+        self._batch: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._entries: dict[str, tuple[int, int, int, str]] = {}
+        directory = _git_directory(root)
+        if self._git and directory is not None and not _may_filter(root, directory):
+            with contextlib.suppress(OSError, ValueError, struct.error, IndexError):
+                self._entries = dict(_index_entries(directory / "index"))
+
+    def clean(self, path: str, entry: IndexEntry) -> str | None:
+        """The object that holds a file's content, if the file is what the index says."""
+        found = self._entries.get(path[len(self._root) + 1 :])
+        if found is None or found[:3] != (entry.mtime_ns, entry.size, entry.inode & 0xFFFFFFFF):
+            return None
+        return found[3]
+
+    def ignored(self) -> tuple[str, ...]:
+        """Absolute paths that git ignores; directories end with a slash."""
+        if not self._git or _git_directory(self._root) is None:
+            return ()
+        arguments = ["ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z"]
+        try:
+            done = subprocess.run(
+                [self._git, *_SAFE, *arguments],
+                cwd=self._root,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_LIST_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ()
+        return tuple(f"{self._root}/{os.fsdecode(name)}" for name in done.stdout.split(b"\0") if name)
+
+    def read(self, oid: str) -> bytes | None:
+        """The content of an object, checked against its name."""
+        with self._lock:
+            try:
+                data = self._read(oid)
+            except (OSError, ValueError):
+                self._end()
+                return None
+        named = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+        return data if named == oid else None
+
+    def _read(self, oid: str) -> bytes:
+        if self._batch is None:
+            self._batch = subprocess.Popen(
+                [self._git, *_SAFE, "cat-file", "--batch"],
+                cwd=self._root,
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        assert self._batch.stdin is not None and self._batch.stdout is not None, "both are pipes"
+        self._batch.stdin.write(oid.encode() + b"\n")
+        self._batch.stdin.flush()
+        head = self._batch.stdout.readline().split()
+        if len(head) != 3 or head[1] != b"blob":
+            raise ValueError("not a blob")
+        data = self._batch.stdout.read(int(head[2]))
+        self._batch.stdout.read(1)
+        return data
+
+    def _end(self) -> None:
+        if self._batch is not None:
+            self._batch.kill()
+            self._batch.communicate()
+            self._batch = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._end()
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+        # The repository is the user's own choice of workspace; nothing of it is run.
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+    }
+
+
+def _git_directory(root: str) -> Path | None:
+    """The repository's own directory, also of a worktree, whose `.git` is a file."""
+    place = Path(root, ".git")
+    if place.is_file():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            named = place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            place = Path(root, named)
+    return place if (place / "HEAD").is_file() else None
+
+
+def _may_filter(root: str, directory: Path) -> bool:
+    """Whether files may differ from their objects by more than their size tells: filters, or another hash."""
+    common = directory
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        common = directory / (directory / "commondir").read_text(encoding="utf-8").strip()
+    places = [Path(root, ".gitattributes"), common / "info" / "attributes", common / "config"]
+    texts = [place.read_bytes() for place in places if place.is_file()]
+    return any(word in text for text in texts for word in (b"filter", b"objectformat", b"objectFormat"))
+
+
+def _index_entries(file: Path) -> Iterator[tuple[str, tuple[int, int, int, str]]]:
+    """Path to (mtime, size, inode, object), without entries that were changed when the index was written or later."""
+    data, written = file.read_bytes(), file.stat().st_mtime_ns
+    magic, version, count = _HEAD.unpack_from(data)
+    if magic != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("not an index that can be read here")
+    at, name = _HEAD.size, b""
+    for _ in range(count):
+        fields = _FIXED.unpack_from(data, at)
+        start = at + _FIXED.size + (2 if version >= 3 and fields[11] & 0x4000 else 0)
+        name, end = _name(data, start, name, version)
+        at = end if version == 4 else at + ((end - at + 8) & ~7)
+        mtime = fields[2] * 1_000_000_000 + fields[3]
+        if fields[6] & 0o170000 == _REGULAR and not fields[11] & 0x3000 and mtime < written:
+            yield os.fsdecode(name), (mtime, fields[9], fields[5], fields[10].hex())
+
+
+def _name(data: bytes, start: int, before: bytes, version: int) -> tuple[bytes, int]:
+    """A path and where it ends. Version 4 says how much of the last one to drop first."""
+    if version < 4:
+        end = data.index(b"\0", start)
+        return data[start:end], end
+    drop = data[start] & 0x7F
+    while data[start] & 0x80:
+        start += 1
+        drop = ((drop + 1) << 7) | (data[start] & 0x7F)
+    end = data.index(b"\0", start + 1)
+    return before[: len(before) - drop] + data[start + 1 : end], end + 1

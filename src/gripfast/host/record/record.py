@@ -1,0 +1,372 @@
+"""Record: the calls of one session, and what each did to the files."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gripfast.errors import NotFound
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.watch import Mark, PathChange, Watch
+from gripfast.host.files.witness import WITNESS, Replacement
+from gripfast.host.record.calls import VERSION, PathDelta, RecordedCall, merged, read_calls
+from gripfast.host.record.contents import Contents
+from gripfast.host.record.cover import Cover
+from gripfast.host.record.shelf import RecordOptions, hold, make_session_directory, session_directory, tidy
+from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
+from gripfast.host.record.transaction import recover
+from gripfast.text.escape import escaped
+
+_LONG = 4096  # characters of arguments that stand in the line itself
+_NAMED = 10  # paths that an answer names
+_PATIENCE = 1.0  # seconds the first command may wait until the files it may change are covered
+
+Redact = Callable[[str], str]
+
+
+def _as_is(text: str) -> str:
+    return text
+
+
+class Record:
+    """One session's record. `redact` is applied to every text before it is written; what files hold is kept as it is,
+    or it could not be put back. Whatever fails is said in the next answer, and no call fails because of it."""
+
+    def __init__(
+        self, fs: ScopedFs, session: str, options: RecordOptions | None = None, redact: Redact = _as_is
+    ) -> None:
+        self.fs = fs
+        self.options = options or RecordOptions()
+        self.redact = redact
+        self.session = session
+        self.fault: str | None = None
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+        self._number = self._end = self._tidied = 0
+        self._held = -1
+        self._watch: Watch | None = None
+        self._commands: list[CallEntry] = []
+        self.stays: list[_Staying] = []
+        self._written: dict[str, PathState] = {}
+        self._background: list[threading.Thread] = []
+        self.directory = session_directory(fs.roots[0], session)
+        self.contents = Contents(self.directory / "contents", self.options.quota)
+        self.cover = Cover(self.contents, self.options, fs.roots)
+        self._open()
+
+    @property
+    def journals(self) -> Path:
+        return self.directory.parent / "journals"
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "calls.jsonl"
+
+    def _open(self) -> None:
+        with self._noting_faults():
+            make_session_directory(self.fs.roots[0], self.session)
+            self._held = hold(self.directory)
+            recover(self.fs, self.journals)
+            if not self.file.exists():
+                self._append({"record": VERSION, "session": self.session, "roots": list(self.fs.roots)})
+            self._start_tidying()
+
+    def _start_tidying(self) -> None:
+        thread = threading.Thread(target=self._tidy, daemon=True)
+        self._background.append(thread)
+        thread.start()
+
+    def _tidy(self) -> None:
+        with contextlib.suppress(OSError):
+            tidy(self.options)
+
+    def watch_with(self, watch: Watch) -> None:
+        """From here on, what commands change is covered, beginning in the background."""
+        if self._watch is None:
+            self._watch = watch
+            self.cover.start(watch)
+
+    def command_begins(self, entry: CallEntry) -> bool:
+        """Whether another command runs already: what changes from now on may be either's."""
+        for other in self._commands:
+            other.overlap()
+        self._commands.append(entry)
+        return len(self._commands) + len(self.stays) > 1
+
+    def command_ends(self, entry: CallEntry) -> None:
+        if entry in self._commands:
+            self._commands.remove(entry)
+
+    def collect(self) -> None:
+        """Adds what commands in the background have changed to the calls that started them."""
+        for staying in list(self.stays):
+            is_running = staying.is_running()
+            mark = staying.watch.mark()
+            changes = staying.watch.since(staying.mark).paths
+            deltas, _ = self.cover.deltas([change for change in changes if not change.is_inside])
+            shared = len(self._commands) + len(self.stays) > 1
+            found = [replace(delta, shared=shared) for delta in deltas if not self._is_written(delta)]
+            if found:
+                self.append({"adds": staying.number, "changes": [delta.to_json() for delta in found]})
+            staying.mark = mark
+            if not is_running:
+                self.stays.remove(staying)
+
+    def _is_written(self, delta: PathDelta) -> bool:
+        """Whether it was another call that left a path like this."""
+        known = self._written.get(delta.path)
+        return known is not None and known.is_same(delta.after)
+
+    def written(self, changes: Sequence[PathDelta]) -> None:
+        if self.stays:
+            self._written.update((change.path, change.after) for change in changes)
+
+    # --- reading ---
+
+    def calls(self) -> list[RecordedCall]:
+        """All calls so far."""
+        return read_calls(self.file)[0]
+
+    def call(self, number: int) -> RecordedCall:
+        """Raises NotFound for a number that no call has."""
+        for call in self.calls():
+            if call.number == number:
+                return call
+        raise NotFound(f"there is no call {number} in the record of this session")
+
+    def changes(self, call: int) -> tuple[PathDelta, ...]:
+        """What a call did, path by path."""
+        return self.call(call).changes
+
+    # --- writing ---
+
+    def begin(self, id: str, tool: str, arguments: str) -> CallEntry:
+        """A call begins. Ends with `CallEntry.end`."""
+        text = self._short(self.redact(arguments))
+        started = time.time()
+        with self._lock, self._noting_faults(), self._locked_file():
+            self._number += 1
+            self._append({"begins": self._number, "id": id, "time": started, "tool": tool, "arguments": text})
+        return CallEntry(self, RecordedCall(self._number, started, tool, text, ended=False))
+
+    def _short(self, text: str) -> str:
+        if len(text) <= _LONG:
+            return text
+        digest = None
+        with self._noting_faults():
+            digest = self.contents.put(text.encode("utf-8", "surrogatepass"))
+        return f"sha256:{digest} ({len(text)} characters)"
+
+    def append(self, value: dict[str, Any]) -> None:
+        with self._lock, self._noting_faults():
+            self._append(value)
+        if self.contents.size > self._tidied + self.options.quota // 8:
+            self._tidied = self.contents.size
+            self._start_tidying()
+
+    def _append(self, value: dict[str, Any]) -> None:
+        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        fd = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if os.write(fd, line) < len(line):
+                os.write(fd, b"\n")  # a full disk: the half line is one that can't be read, the next one can
+                raise OSError(28, "no space left on the device")
+            self._end = os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _locked_file(self) -> Generator[None]:
+        """Numbers are given under a lock: `gripfast undo` may write to the same record."""
+        fd = os.open(self.directory / "numbers", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if self.file.exists() and self.file.stat().st_size != self._end:
+                self._number = max((call.number for call in self.calls()), default=self._number)
+            yield
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _noting_faults(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - no call fails because of its record
+            self.fault = getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+    def noting_faults(self) -> contextlib.AbstractContextManager[None]:
+        return self._noting_faults()
+
+    def notes(self, uncovered: Sequence[tuple[str, str]]) -> str | None:
+        """What an answer should say about its record; each thing once in a session."""
+        notes: list[str] = []
+        fault, self.fault = self.fault, None
+        if fault and f"fault {fault}" not in self._told:
+            self._told.add(f"fault {fault}")
+            notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
+        new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
+        self._told.update(f"{path} {why}" for path, why in new)
+        if new:
+            shown = ", ".join(f"{self.fs.show_real(path)} ({why})" for path, why in new[:_NAMED])
+            more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
+            notes.append(f"[undo does not cover: {shown}{more}]")
+        return "\n".join(notes) or None
+
+    def close(self) -> None:
+        """Ends the background work and removes the contents no call refers to."""
+        with self._noting_faults():
+            self.collect()
+        self.cover.close()
+        for thread in self._background:
+            thread.join()
+        with self._noting_faults():
+            self._drop_unused()
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+    def _drop_unused(self) -> None:
+        changes = [change for call in self.calls() for change in call.changes]
+        used = {state.digest for change in changes for state in (change.before, change.after)}
+        for digest in self.cover.copied:
+            if digest not in used:
+                self.contents.drop(digest)
+
+
+@dataclass(slots=True)
+class _Staying:
+    """A command in the background, and the moment up to which its changes are recorded."""
+
+    number: int
+    watch: Watch
+    mark: Mark
+    is_running: Callable[[], bool]
+
+
+class CallEntry:
+    """One call while it runs. It is the witness of what its tool does to files."""
+
+    def __init__(self, record: Record, call: RecordedCall) -> None:
+        self._record = record
+        self.number = call.number
+        self._call = call
+        self._started = time.monotonic()
+        self._decision = ""
+        self._lock = threading.Lock()
+        self._changes: list[PathDelta] = []
+        self._uncovered: list[tuple[str, str]] = []
+        self._overlaps = False
+        self._token = WITNESS.set(self)
+
+    def overlap(self) -> None:
+        self._overlaps = True
+
+    def decided(self, decision: str) -> None:
+        """Who let the call through: a rule, a person, or nobody had to."""
+        self._decision = self._record.redact(decision)
+
+    # --- the witness ---
+
+    def replacing(self, file: Replacement) -> None:
+        with self._record.noting_faults():
+            self.announce(self._deltas(file))
+
+    def replaced(self, file: Replacement) -> None:
+        with self._record.noting_faults():
+            self.add(self._deltas(file))
+
+    def command_starts(self, watch: Watch) -> None:
+        with self._record.noting_faults():
+            self._record.watch_with(watch)
+            self._record.cover.wait(_PATIENCE)
+            self._record.collect()
+            self._record.cover.refresh(watch)
+            self._overlaps = self._record.command_begins(self)
+
+    def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
+        with self._record.noting_faults():
+            self._record.watch_with(watch)
+            self._record.cover.wait(_PATIENCE)
+            self._record.cover.refresh(watch)
+            self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
+
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch) -> None:
+        with self._record.noting_faults():
+            self._record.command_ends(self)
+            deltas, uncovered = self._record.cover.deltas(changes)
+            if self._overlaps:
+                deltas = [replace(delta, shared=True) for delta in deltas]
+            self.add(deltas)
+            with self._lock:
+                self._uncovered += uncovered
+
+    def _deltas(self, file: Replacement) -> list[PathDelta]:
+        before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
+        note = self._kept(file.path, file.before) or self._kept(file.path, file.after)
+        made = [PathDelta(path, ABSENT, state_of(os.lstat(path))) for path in file.made]
+        return [*made, PathDelta(file.path, before, file_state(file.after, file.after_mode), note)]
+
+    def _kept(self, path: str, data: bytes | None) -> str:
+        """Puts a content into the store; why not, if not."""
+        if data is None:
+            return ""
+        if len(data) > self._record.options.largest_file:
+            why = f"larger than {self._record.options.largest_file} bytes"
+        else:
+            try:
+                self._record.contents.put(data)
+            except OSError as error:
+                why = error.strerror or "it could not be stored"
+            else:
+                return ""
+        with self._lock:
+            self._uncovered.append((path, why))
+        return why
+
+    # --- what is known ---
+
+    def announce(self, changes: Sequence[PathDelta]) -> None:
+        """What is about to happen, on disk before it does."""
+        self._record.append({"announces": self.number, "changes": [change.to_json() for change in changes]})
+
+    def add(self, changes: Sequence[PathDelta]) -> None:
+        self._record.written(changes)
+        with self._lock:
+            self._changes += changes
+
+    def end(
+        self, *, size: int = 0, output_ref: str | None = None, error: str | None = None, undoes: Sequence[int] = ()
+    ) -> str | None:
+        """Writes the call's line. Gives what the answer should say about that, if anything."""
+        with contextlib.suppress(ValueError):
+            WITNESS.reset(self._token)
+        self._record.command_ends(self)
+        uncovered = list(dict.fromkeys(self._uncovered))
+        call = RecordedCall(
+            self.number,
+            self._call.time,
+            self._call.tool,
+            self._call.arguments,
+            self._decision,
+            (time.monotonic() - self._started) * 1000,
+            size,
+            -(-size // 4),
+            output_ref,
+            error,
+            merged(self._changes),
+            tuple(f"{path}: {why}" for path, why in uncovered),
+            tuple(undoes),
+        )
+        self._record.append(call.to_json())
+        return self._record.notes(uncovered)
+
+
+__all__ = ["CallEntry", "PathState", "Record"]

@@ -1,0 +1,100 @@
+"""The records of all sessions on disk: where they are, which is the newest of a workspace, how much they may take."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gripfast.host.program.places import private_directory, state_directory
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions:
+    """What a record may take: bytes of all sessions together, days, and bytes of one file."""
+
+    quota: int = 2 * 1024**3
+    days: float = 14
+    largest_file: int = 64 * 1024**2
+
+
+def workspace_directory(root: str) -> Path:
+    """Where the records of one workspace are, by the real path of its first root."""
+    return state_directory() / "record" / hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+
+
+def session_directory(root: str, session: str) -> Path:
+    name = session if _SAFE.match(session) else hashlib.sha256(session.encode()).hexdigest()[:32]
+    return workspace_directory(root) / name
+
+
+def make_session_directory(root: str, session: str) -> Path:
+    private_directory(state_directory())
+    private_directory(state_directory() / "record")
+    private_directory(workspace_directory(root))
+    return private_directory(session_directory(root, session))
+
+
+def sessions_of(root: str) -> list[str]:
+    """The recorded sessions of a workspace, the newest last."""
+    found = workspace_directory(root)
+    names = [entry.parent for entry in found.glob("*/calls.jsonl")] if found.is_dir() else []
+    return [entry.name for entry in sorted(names, key=_last_used)]
+
+
+def _last_used(directory: Path) -> float:
+    try:
+        return (directory / "calls.jsonl").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def hold(directory: Path) -> int:
+    """Says that a session's record is in use, as long as the descriptor is open."""
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return fd
+
+
+def tidy(options: RecordOptions) -> int:
+    """Removes the records that are too old, then the oldest until the rest fits; none that is in use. Gives the bytes
+    that are left."""
+    directories = [file.parent for file in (state_directory() / "record").glob("*/*/calls.jsonl")]
+    sizes = {directory: _size(directory) for directory in directories}
+    total = sum(sizes.values())
+    for directory in sorted(directories, key=_last_used):
+        is_old = time.time() - _last_used(directory) > options.days * _DAY
+        if (is_old or total > options.quota) and _removed(directory):
+            total -= sizes[directory]
+    return total
+
+
+def _removed(directory: Path) -> bool:
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(directory, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return not directory.exists()
+
+
+def _size(directory: Path) -> int:
+    total = 0
+    for above, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(above, name)).st_size
+    return total

@@ -1,0 +1,398 @@
+"""Transaction: several paths become something else as a whole, or nothing does, also under kill -9.
+
+All contents, old and new, are in the store before the first path is touched, and a journal says what was and what
+is to be. Whoever finds the journal of a process that is gone takes back what that had done.
+
+    with Transaction(fs, contents, journals) as change:
+        change.prepare([Step(path, before, after), ...])
+        change.commit()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gripfast.errors import Conflict, Internal, NotFound, ToolError
+from gripfast.host.files.atomic import STRAY_PREFIX, STRAY_SUFFIX, Fresh, locked, sync_directory
+from gripfast.host.files.beneath import ResolvedPath
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.program.places import private_directory
+from gripfast.host.record.contents import Contents
+from gripfast.host.record.states import ABSENT, PathState, state_at
+from gripfast.text.below import is_below
+from gripfast.text.escape import escaped
+
+VERSION = 1
+_ANY_SIZE = 1 << 62
+_SYNCED = 16  # files that are synced one by one; more are synced together
+_MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One path, by its absolute real name: what must be there before, and what is to be there after. The content of
+    `after` is in the store, by its digest."""
+
+    path: str
+    before: PathState
+    after: PathState
+
+    def inverse(self) -> Step:
+        return Step(self.path, self.after, self.before)
+
+
+def write_step(contents: Contents, path: str, before: PathState, data: bytes, mode: int) -> Step:
+    """A step that puts these bytes at a path."""
+    return Step(path, before, PathState("file", mode, contents.put(data), len(data)))
+
+
+def move_steps(source: str, before: PathState, target: str, replaced: PathState = ABSENT) -> list[Step]:
+    """The steps that move a path, over `replaced` if that is there."""
+    return [Step(source, before, ABSENT), Step(target, replaced, before)]
+
+
+class Transaction:
+    """Prepare, then commit. Left without a commit, nothing was done. Not for use by two threads."""
+
+    def __init__(self, fs: ScopedFs, contents: Contents, journals: Path) -> None:
+        self._fs = fs
+        self._contents = contents
+        self._journals = journals
+        self._steps: list[Step] = []
+        self._held = contextlib.ExitStack()
+
+    def prepare(self, steps: Iterable[Step]) -> None:
+        """Locks the directories, in one order; checks that every path is what it must be; stores what is there.
+
+        Raises Conflict if a path is something else, or the content it should get is not in the store.
+        """
+        self._steps = _with_missing_directories(self._fs, list(steps))
+        self._lock()
+        for step in self._steps:
+            with _entry(self._fs, step, self._steps) as place:
+                if place is not None:
+                    _require(place, step.before, step.path)
+                self._keep(place, step)
+
+    def _lock(self) -> None:
+        above = sorted({step.path.rpartition("/")[0] for step in self._steps})
+        for directory in above[:_MOST_LOCKS]:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                self._held.callback(os.close, fd)
+                self._held.enter_context(locked(fd, directory))
+
+    def _keep(self, place: ResolvedPath | None, step: Step) -> None:
+        """Both contents must be in the store: one to do it, the other to take it back."""
+        if step.before.kind == "other" or step.after.kind == "other":
+            raise Conflict(f"`{escaped(step.path)}` is a socket, pipe or device, which can't be put back")
+        if step.after.kind == "file" and self._contents.get(step.after.digest) is None:
+            raise Conflict(f"the content for `{escaped(step.path)}` was not kept")
+        if place is not None and step.before.kind == "file" and not self._contents.has(step.before.digest):
+            fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.dir_fd)
+            try:
+                if self._contents.put_file(fd) != step.before.digest:
+                    raise Conflict(f"`{escaped(step.path)}` was changed just now; try again", retriable=True)
+            finally:
+                os.close(fd)
+
+    def commit(self) -> None:
+        """Does it. Whatever fails, what was done is taken back, and the error is raised."""
+        journal = _Journal(self._journals, self._steps, self._contents.directory)
+        try:
+            _apply(self._fs, self._contents, self._steps)
+            if len(self._steps) > _SYNCED:
+                os.sync()
+            journal.remove()
+        except BaseException as error:
+            _apply(self._fs, self._contents, [step.inverse() for step in self._steps], lenient=True)
+            journal.remove()
+            if isinstance(error, OSError):
+                raise Internal(f"nothing was changed: {error.strerror}") from error
+            raise
+        finally:
+            journal.close()
+
+    def __enter__(self) -> Transaction:
+        private_directory(self._journals)
+        recover(self._fs, self._journals)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held.close()
+
+
+# --- doing it ---
+
+
+def _with_missing_directories(fs: ScopedFs, steps: list[Step]) -> list[Step]:
+    """A step more for each directory that is needed on the way, is not there, and is in no step."""
+    known = {step.path for step in steps}
+    more: dict[str, Step] = {}
+    first = {step.path.rpartition("/")[0]: step for step in steps if step.after.kind != "absent"}
+    for step in first.values():  # one for each directory
+        with _entry(fs, step, steps) as place:
+            above = step.path.split("/")[:-1]
+            for at in range(len(place.missing) if place else 0):
+                path = "/".join(above[: len(above) - at])
+                if path not in known:
+                    more[path] = Step(path, ABSENT, PathState("directory", 0o755))
+    return [*steps, *more.values()]
+
+
+@contextlib.contextmanager
+def _entry(fs: ScopedFs, step: Step, steps: Sequence[Step]) -> Generator[ResolvedPath | None]:
+    """The place of a step; None for one below something that is a file now and will be a directory."""
+    try:
+        place = fs.writable_entry(step.path)
+    except NotFound:
+        above = [one for one in steps if is_below(step.path, one.path) and one.after.kind == "directory"]
+        if not above or step.before.kind != "absent":
+            raise
+        yield None
+        return
+    with place:
+        yield place
+
+
+def _require(place: ResolvedPath, expected: PathState, path: str) -> None:
+    now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+    if not expected.is_same(now):
+        raise Conflict(f"`{escaped(path)}` is not what it was: it was changed by somebody else")
+
+
+def _apply(fs: ScopedFs, contents: Contents, steps: Sequence[Step], *, lenient: bool = False) -> None:
+    """Removes from below, then puts from above, then sets the modes of directories. `lenient`: on the way back, a
+    path that is neither the one nor the other belongs to somebody else, and stays."""
+    apply = _Applying(fs, contents, lenient, sync=len(steps) <= _SYNCED)
+    for step in sorted(steps, key=_depth, reverse=True):
+        if _must_go_first(step):
+            apply.remove(step)
+    for step in sorted(steps, key=_depth):
+        if step.after.kind != "absent":
+            apply.put(step)
+    for step in sorted(steps, key=_depth, reverse=True):
+        if step.after.kind == "directory":
+            apply.set_mode(step)
+
+
+def _depth(step: Step) -> int:
+    return step.path.count("/")
+
+
+def _must_go_first(step: Step) -> bool:
+    """What will be gone, and directories that become something else or the other way round."""
+    directories = (step.before.kind == "directory", step.after.kind == "directory")
+    return step.before.kind != "absent" and (step.after.kind == "absent" or directories[0] != directories[1])
+
+
+class _Applying:
+    def __init__(self, fs: ScopedFs, contents: Contents, lenient: bool, sync: bool) -> None:
+        self._fs, self._contents, self._lenient, self._sync = fs, contents, lenient, sync
+
+    def _is_ours(self, place: ResolvedPath, step: Step) -> bool:
+        """Whether what is there now is what the step begins with. On the way back: or what it ends with."""
+        now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+        if step.before.is_same(now) or (now.kind == "absent" and _must_go_first(step)):
+            return True
+        if now.kind == "directory" and step.before.kind == "directory":
+            return True  # its mode is set last
+        if self._lenient or step.after.is_same(now):
+            return False
+        raise Conflict(f"`{escaped(step.path)}` was changed by somebody else just now")
+
+    def remove(self, step: Step) -> None:
+        with self._place(step) as place:
+            if place is None or place.stat is None or not self._is_ours(place, step):
+                return
+            if stat.S_ISDIR(place.stat.st_mode):
+                self._remove_directory(place)
+            else:
+                os.unlink(place.name, dir_fd=place.dir_fd)
+
+    @contextlib.contextmanager
+    def _place(self, step: Step) -> Generator[ResolvedPath | None]:
+        """None on the way back, where a directory on the way is none: nothing was done there."""
+        try:
+            place = self._fs.writable_entry(step.path)
+        except NotFound:
+            if not self._lenient:
+                raise
+            yield None
+            return
+        with place:
+            yield place
+
+    def _remove_directory(self, place: ResolvedPath) -> None:
+        try:
+            os.rmdir(place.name, dir_fd=place.dir_fd)
+        except OSError:
+            if not self._lenient:
+                raise
+
+    def put(self, step: Step) -> None:
+        with self._place(step) as place:
+            if place is None:
+                return
+            if place.missing:
+                if self._lenient:
+                    return
+                raise Conflict(f"the directory of `{escaped(step.path)}` was removed just now")
+            if not self._is_ours(place, step):
+                return
+            kind = step.after.kind
+            (self._put_file if kind == "file" else self._put_link if kind == "link" else _put_directory)(place, step)
+            if self._sync:
+                sync_directory(place.dir_fd)
+
+    def _put_file(self, place: ResolvedPath, step: Step) -> None:
+        if step.before.kind == "file" and step.before.digest == step.after.digest and place.stat is not None:
+            _chmod(place, step.after.mode)
+            return
+        data = self._contents.get(step.after.digest)
+        if data is None:
+            raise Internal(f"the content for `{escaped(step.path)}` is lost from the record")
+        with Fresh(place.dir_fd) as fresh, _old_file(place) as old:
+            fresh.fill(data, old, sync=self._sync)
+            os.fchmod(fresh.fd, step.after.mode)
+            (fresh.publish_new if place.stat is None else fresh.publish_over)(place.name)
+
+    def _put_link(self, place: ResolvedPath, step: Step) -> None:
+        stray = f"{STRAY_PREFIX}{secrets.token_hex(8)}{STRAY_SUFFIX}"
+        os.symlink(step.after.target or "", stray, dir_fd=place.dir_fd)
+        try:
+            os.rename(stray, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
+        except BaseException:
+            os.unlink(stray, dir_fd=place.dir_fd)
+            raise
+
+    def set_mode(self, step: Step) -> None:
+        with self._place(step) as place:
+            if place is not None and place.stat is not None and stat.S_ISDIR(place.stat.st_mode):
+                _chmod(place, step.after.mode)
+
+
+def _put_directory(place: ResolvedPath, step: Step) -> None:
+    if place.stat is None:
+        os.mkdir(place.name, 0o700 | step.after.mode, dir_fd=place.dir_fd)
+
+
+@contextlib.contextmanager
+def _old_file(place: ResolvedPath) -> Generator[int | None]:
+    """The file that is replaced, for its owner and attributes; None where there is none to open."""
+    fd = None
+    if place.stat is not None and stat.S_ISREG(place.stat.st_mode):
+        with contextlib.suppress(OSError):
+            fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.dir_fd)
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _chmod(place: ResolvedPath, mode: int) -> None:
+    """The mode of the name itself, also where it can't be opened for reading."""
+    fd = os.open(place.name, getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW, dir_fd=place.dir_fd)
+    try:
+        if not stat.S_ISLNK(os.fstat(fd).st_mode):
+            os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+# --- the journal ---
+
+
+class _Journal:
+    """What is going on, on disk and locked as long as this process lives."""
+
+    def __init__(self, directory: Path, steps: Sequence[Step], contents: Path) -> None:
+        name = secrets.token_hex(8)
+        self._path = directory / f"{name}.json"
+        temporary = directory / f"{name}.new"
+        self._fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with open(self._fd, "wb", closefd=False) as file:
+                file.write(_dumped(steps, contents))
+            os.fsync(self._fd)
+            os.rename(temporary, self._path)
+        except BaseException:
+            os.close(self._fd)
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _dumped(steps: Sequence[Step], contents: Path) -> bytes:
+    rows = [[step.path, step.before.to_json(), step.after.to_json()] for step in steps]
+    return json.dumps({"version": VERSION, "contents": str(contents), "steps": rows}).encode()
+
+
+def recover(fs: ScopedFs, journals: Path) -> list[str]:
+    """Takes back what processes that are gone had begun. Gives the paths that were concerned."""
+    paths: list[str] = []
+    for file in sorted(journals.glob("*.json")) if journals.is_dir() else ():
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            paths += _taken_back(fs, file, opened.read())
+    return paths
+
+
+def _taken_back(fs: ScopedFs, file: Path, text: bytes) -> list[str]:
+    try:
+        value = json.loads(text)
+        steps = [
+            Step(path, PathState.from_json(before), PathState.from_json(after))
+            for path, before, after in value["steps"]
+        ]
+        contents = Contents(Path(value["contents"]), _ANY_SIZE)
+        if value["version"] != VERSION:
+            return []
+    except (ValueError, KeyError, TypeError):
+        file.rename(file.with_suffix(".unreadable"))
+        return []
+    try:
+        for directory in sorted({step.path.rpartition("/")[0] for step in steps}):
+            _sweep(directory, {state.target for step in steps for state in (step.before, step.after)})
+        _apply(fs, contents, [step.inverse() for step in steps], lenient=True)
+    except ToolError:
+        return []  # another scope: whoever has the right one finds it
+    file.unlink(missing_ok=True)
+    return [step.path for step in steps]
+
+
+def _sweep(directory: str, targets: set[str | None]) -> None:
+    """Removes what a killed process had put beside its place: files nobody locks, links that were to be put."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in list(entries):
+            if not (entry.name.startswith(STRAY_PREFIX) and entry.name.endswith(STRAY_SUFFIX)):
+                continue
+            if _is_left(entry.path) if not entry.is_symlink() else os.readlink(entry.path) in targets:
+                os.unlink(entry.path)
+
+
+def _is_left(path: str) -> bool:
+    """Whether a file beside its place is locked by nobody: whoever writes one holds its lock."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

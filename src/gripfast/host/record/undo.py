@@ -1,0 +1,235 @@
+"""Undo: puts back what calls changed, where nobody has changed it since."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from gripfast.errors import InvalidArgument, NotFound, ToolError
+from gripfast.host.record.calls import PathDelta, RecordedCall
+from gripfast.host.record.record import CallEntry, Record
+from gripfast.host.record.states import ABSENT, PathState, state_at
+from gripfast.host.record.transaction import Step, Transaction
+from gripfast.text.below import is_below
+from gripfast.text.escape import escaped
+
+_ANY_SIZE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A path that was put back: `removed`, `restored` or `mode restored`."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A path that stays as it is, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """What an undo did, or with `dry_run` would do. `call` is its own number in the record, by which it can itself be
+    undone. Paths are named as answers name them."""
+
+    calls: tuple[int, ...]
+    restored: tuple[Restored, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    dry_run: bool = False
+    call: int | None = None
+
+
+def undo(
+    record: Record,
+    calls: Sequence[int] | None = None,
+    paths: Sequence[str] = (),
+    *,
+    since: float | None = None,
+    all: bool = False,
+    dry_run: bool = False,
+    save_mine: str | None = None,
+) -> UndoResult:
+    """Takes back the named calls, all, those since a time, or the last one that changed something.
+
+    `paths` are absolute and choose among what those calls changed. A path that somebody else has changed since is
+    refused; with `save_mine` it is copied into that directory first and then put back.
+    """
+    record.collect()
+    known = record.calls()
+    chosen = _chosen(known, calls, since, all)
+    plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)
+    numbers = tuple(call.number for call in chosen)
+    if dry_run or not plan.steps:
+        return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run)
+    if save_mine is not None:
+        _save(record, plan.foreign, save_mine)
+    entry = record.begin("", "undo", " ".join(map(str, numbers)))
+    _perform(record, plan.steps, entry, numbers)
+    return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, entry.number)
+
+
+def _perform(record: Record, steps: Sequence[Step], entry: CallEntry, numbers: Sequence[int]) -> None:
+    deltas = [PathDelta(step.path, step.before, step.after) for step in steps]
+    error = "INTERNAL"
+    try:
+        entry.announce(deltas)
+        with Transaction(record.fs, record.contents, record.journals) as change:
+            change.prepare(steps)
+            change.commit()
+        entry.add(deltas)
+        error = None
+    except ToolError as fault:
+        error = fault.code
+        raise
+    finally:
+        entry.end(error=error, undoes=() if error else numbers)
+
+
+def _chosen(
+    known: Sequence[RecordedCall], numbers: Sequence[int] | None, since: float | None, every: bool
+) -> list[RecordedCall]:
+    """The calls to take back, in their order."""
+    if numbers is not None:
+        missing = set(numbers) - {call.number for call in known}
+        if missing:
+            raise NotFound(f"there is no call {min(missing)} in this record; `gripfast log` lists them")
+        return [call for call in known if call.number in numbers]
+    if every or since is not None:
+        return [call for call in known if call.changes and call.time >= (since or 0.0)]
+    undone = {number for call in known for number in call.undoes}
+    left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
+    if not left:
+        raise NotFound("no call of this session has changed anything that is not undone already")
+    return left[-1:]
+
+
+class _Plan:
+    """Which paths become what, and which don't."""
+
+    def __init__(
+        self,
+        record: Record,
+        known: Sequence[RecordedCall],
+        chosen: Sequence[RecordedCall],
+        paths: tuple[str, ...],
+        save_mine: bool,
+    ) -> None:
+        self._record, self._known, self._save = record, known, save_mine
+        self.steps: list[Step] = []
+        self.refused: list[Refused] = []
+        self.foreign: list[str] = []
+        by_path: dict[str, list[tuple[int, PathDelta]]] = {}
+        for call in chosen:
+            for change in call.changes:
+                if not paths or any(is_below(change.path, path) for path in paths):
+                    by_path.setdefault(change.path, []).append((call.number, change))
+        self._targets = {path: changes[0][1].before for path, changes in by_path.items()}
+        for path, changes in sorted(by_path.items()):
+            reason = self._add(path, changes)
+            if reason:
+                self._refuse(path, reason)
+        self._refuse_full_directories()
+
+    def restored(self) -> tuple[Restored, ...]:
+        return tuple(Restored(self._record.fs.show_real(step.path), _done(step)) for step in self.steps)
+
+    def _refuse(self, path: str, reason: str) -> None:
+        self.refused.append(Refused(self._record.fs.show_real(path), reason))
+
+    def _add(self, path: str, changes: Sequence[tuple[int, PathDelta]]) -> str | None:
+        """Plans one path; why not, if not."""
+        target = changes[0][1].before
+        try:
+            now = self._now(path)
+        except ToolError as error:
+            return error.message
+        if target.is_same(now):
+            return None
+        reason = self._conflict(path, changes, now)
+        if reason is None and "other" in (target.kind, now.kind):
+            reason = "a socket, pipe or device can't be put back"
+        if reason is None and not self._is_kept(target):
+            noted = next((change.note for _, change in changes if change.note), "it is no longer in the record")
+            reason = f"what it was before was not kept: {noted}"
+        if reason is None:
+            self.steps.append(Step(path, now, target))
+        return reason
+
+    def _now(self, path: str) -> PathState:
+        """What is there; nothing, if a directory on the way is about to be put back."""
+        try:
+            with self._record.fs.writable_entry(path) as place:
+                return ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+        except NotFound:
+            if any(target.kind == "directory" and is_below(path, above) for above, target in self._targets.items()):
+                return ABSENT
+            raise
+
+    def _conflict(self, path: str, changes: Sequence[tuple[int, PathDelta]], now: PathState) -> str | None:
+        number, last = changes[-1]
+        reason = None
+        if not last.after.is_same(now):
+            reason = self._who(path, number)
+        elif any(not one.after.is_same(two.before) for (_, one), (_, two) in pairwise(changes)):
+            reason = "it was changed by somebody else between these calls"
+        if reason is None or self._save:
+            if reason is not None:
+                self.foreign.append(path)
+            return None
+        shown = escaped(self._record.fs.show_real(path))
+        return f"{reason}; see the difference: gripfast diff {number} --path {shown}"
+
+    def _who(self, path: str, number: int) -> str:
+        for call in self._known:
+            if call.number > number and any(change.path == path for change in call.changes):
+                return f"call {call.number} changed it later; undo that first, or both together"
+        return f"it was changed by somebody else since call {number}"
+
+    def _is_kept(self, target: PathState) -> bool:
+        if target.kind == "link":
+            return target.target is not None
+        return target.kind != "file" or self._record.contents.has(target.digest)
+
+    def _refuse_full_directories(self) -> None:
+        """A directory goes only if everything in it goes."""
+        going = {step.path for step in self.steps if step.after.kind != "directory"}
+        for step in sorted(self.steps, key=lambda step: step.path.count("/"), reverse=True):
+            if step.before.kind == "directory" and step.after.kind != "directory":
+                left = [name for name in os.listdir(step.path) if f"{step.path}/{name}" not in going]
+                if left:
+                    going.discard(step.path)
+                    self.steps.remove(step)
+                    self._refuse(step.path, f"it holds `{escaped(sorted(left)[0])}`, which these calls did not make")
+
+
+def _done(step: Step) -> str:
+    if step.after.kind == "absent":
+        return "removed"
+    same = step.before.kind == step.after.kind and step.before.digest == step.after.digest
+    return "mode restored" if same and step.after.kind in ("file", "directory") else "restored"
+
+
+def _save(record: Record, paths: Iterable[str], directory: str) -> None:
+    """Copies what somebody else made of these paths, before they are put back."""
+    for path in paths:
+        target = Path(directory, os.path.relpath(path, record.fs.roots[0]).replace("../", ""))
+        state = state_at(path, largest=_ANY_SIZE)
+        if target.exists():
+            raise InvalidArgument(f"{str(target)!r} exists; name an empty directory")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if state.kind == "file":
+            target.write_bytes(Path(path).read_bytes())
+            target.chmod(state.mode)
+        elif state.kind == "link":
+            target.symlink_to(state.target or "")
+
+
+__all__ = ["Refused", "Restored", "UndoResult", "undo"]

@@ -1,0 +1,132 @@
+"""Grep: the lines that match, in path order, in bounded memory."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gripfast.host.search.arguments import common_arguments, target, type_hint
+from gripfast.host.search.hits import MAX_LINE_BYTES, ChosenLines, FileHits, FirstHits, HitLine, HitReader, window
+from gripfast.host.search.patterns import check_pattern, matching_arguments
+from gripfast.host.search.reached import is_reached_without_links
+from gripfast.host.search.records import GrepOptions, GrepResult, SearchPlace
+from gripfast.host.search.ripgrep import TIMEOUT_SECONDS
+from gripfast.host.search.running import RipgrepRun, run_rg
+from gripfast.host.search.stop import Stop
+from gripfast.text.globs import Glob, compile_filter
+
+
+def grep(
+    place: SearchPlace,
+    pattern: str,
+    options: GrepOptions,
+    *,
+    stop: Stop | None = None,
+    seconds: float = TIMEOUT_SECONDS,
+) -> GrepResult:
+    """The lines that match `pattern` beneath a place. A bad pattern is told before anything is opened."""
+    by_file = options.mode != "content"
+    first = FirstHits(options.offset + options.limit, by_file=by_file, after=options.after)
+    context = bool(options.before or options.after) and not by_file
+    reader = HitReader(first, keep=_keeps(place, options), context=context)
+    run = functools.partial(run_rg, place, stop=stop or Stop(), deadline=time.monotonic() + seconds)
+    ended = run(_grep_arguments(place, pattern, options), reader.feed)
+    reader.close()
+    if ended.code == 2 and not first.files:
+        check_pattern(pattern, options, roots=(place.root_path, *place.roots))
+    files = _trusted(place, first.in_order(), ended)
+    if by_file:
+        shown = tuple(files[options.offset : options.offset + options.limit])
+    else:
+        shown = window(files, options.offset, options.limit, before=options.before, after=options.after)
+        shown = _with_long_lines(place, pattern, options, shown, run)
+    return GrepResult(shown, first.files, first.matches, reader.binary_files, ended.complaint_count, ended.timed_out)
+
+
+def _trusted(place: SearchPlace, files: list[FileHits], ended: RipgrepRun) -> list[FileHits]:
+    if place.file is not None:
+        return [replace(hits, path=place.below) for hits in files]
+    if ended.confined or not place.confined:
+        return files
+    return [hits for hits in files if is_reached_without_links(place.root, hits.path)]
+
+
+def _with_long_lines(
+    place: SearchPlace,
+    pattern: str,
+    options: GrepOptions,
+    files: tuple[FileHits, ...],
+    run: Callable[..., RipgrepRun],
+) -> tuple[FileHits, ...]:
+    """The same hits, with the long lines that the first run left out, cut around their match."""
+    missing = {
+        hits.path: numbers for hits in files if (numbers := {line.number for line in hits.lines if line.is_left_out})
+    }
+    if not missing:
+        return files
+    if place.file is not None:
+        chosen = ChosenLines({b"<stdin>": missing[place.below]})
+    else:
+        chosen = ChosenLines({os.fsencode(path): numbers for path, numbers in missing.items()})
+    reader = HitReader(chosen, context=True, columns=True)
+    run(_grep_arguments(place, pattern, options, only=[f"./{path}" for path in missing]), reader.feed)
+    reader.close()
+    return tuple(replace(hits, lines=_filled(place, hits, chosen.found)) for hits in files)
+
+
+def _filled(place: SearchPlace, hits: FileHits, found: Mapping[tuple[str, int], HitLine]) -> tuple[HitLine, ...]:
+    path = hits.path if place.file is None else "<stdin>"
+    full = (found.get((path, line.number), line) if line.is_left_out else line for line in hits.lines)
+    return tuple(replace(new, is_match=old.is_match) for old, new in zip(hits.lines, full, strict=True))
+
+
+def _grep_arguments(place: SearchPlace, pattern: str, options: GrepOptions, *, only: Sequence[str] = ()) -> list[str]:
+    """The whole command line; with `only`, the one that fetches long lines of these files."""
+    arguments = common_arguments(place, options.include_ignored)
+    if options.encoding:
+        arguments.append(f"--encoding={options.encoding.replace('_', '-')}")
+    arguments += ["--binary", "--no-mmap", "--heading", "--null", "-n", "-H"]
+    if options.mode == "content":
+        arguments += [f"-B{options.before}", f"-A{options.after}"]
+    if options.mode == "files_with_matches":
+        arguments.append("--max-count=1")
+    if only:
+        arguments.append("--column")
+    else:
+        arguments.append(f"--max-columns={MAX_LINE_BYTES if options.mode == 'content' else 1}")
+        arguments += _hint(options.glob, options.type)
+    targets = ["-"] if place.file is not None else only or [target(place)]
+    return [*arguments, *matching_arguments(pattern, options), "--", *targets]
+
+
+def _hint(glob: str | None, kind: str | None) -> list[str]:
+    """What spares rg the files that the glob won't let through. Types add up: one asked for leaves no hint."""
+    if glob is None or glob.startswith("!") or kind is not None:
+        return []
+    return type_hint(compile_filter(glob).name_hint)
+
+
+def _keeps(place: SearchPlace, options: GrepOptions) -> Callable[[str], bool] | None:
+    """Which paths count: not hidden by the place, and let through by the glob, read from where the search is."""
+    if options.glob is None or place.file is not None:
+        return place.keep if place.file is None else None
+    negated = options.glob.startswith("!")
+    glob = compile_filter(options.glob[1:] if negated else options.glob)
+    skip = len(place.below) + 1 if place.below else 0
+
+    def keep(path: str) -> bool:
+        inside = path[skip:]
+        through = not _meets(glob, inside) if negated else glob.matches(inside)
+        return through and (place.keep is None or place.keep(path))
+
+    return keep
+
+
+def _meets(glob: Glob, path: str) -> bool:
+    """Whether a path or a directory above it matches."""
+    return glob.matches(path) or any(
+        glob.matches(path[:at]) or glob.matches(path[: at + 1]) for at, char in enumerate(path) if char == "/"
+    )

@@ -1,0 +1,1 @@
+"""Commands: how they are started, confined, followed and ended."""

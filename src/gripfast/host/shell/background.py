@@ -1,0 +1,76 @@
+"""A background shell: a command that runs beside the session, its output in an unnamed file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from gripfast.host.shell.broker import CHUNK
+from gripfast.host.shell.ended import Ended
+from gripfast.host.shell.job import Job
+from gripfast.text.cut import unfinished
+
+# What one background shell's output may take on disk; past it the output is read and dropped.
+SPOOL_CAP = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Background:
+    """A command that runs beside the session, its output in an unnamed file."""
+
+    name: str
+    command: str
+    job: Job
+    spool: IO[bytes]
+    seen: int = 0
+
+    @property
+    def ended(self) -> Ended | None:
+        return self.job.ended
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.spool.fileno()).st_size
+
+    @property
+    def full(self) -> bool:
+        """The output reached its cap; what came after was dropped."""
+        return self.size >= SPOOL_CAP
+
+    def read(self, start: int, size: int) -> bytes:
+        return os.pread(self.spool.fileno(), size, start)
+
+    def news(self, offset: int | None = None) -> Iterator[bytes]:
+        """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
+        end = self._whole_characters(self.size)
+        start = self.seen if offset is None else self._line_start(offset, end)
+        self.seen = end
+        while start < end:
+            piece = self.read(start, min(CHUNK, end - start))
+            if not piece:
+                return
+            start += len(piece)
+            yield piece
+
+    def _whole_characters(self, end: int) -> int:
+        """While it runs, a character of which only a part has come is left for the next look."""
+        if self.ended is not None:
+            return end
+        start = max(0, end - 3)
+        return end - unfinished(self.read(start, end - start))
+
+    def _line_start(self, lines: int, end: int) -> int:
+        start = 0
+        while lines > 0 and start < end:
+            piece = self.read(start, CHUNK)
+            count = piece.count(b"\n")
+            if count >= lines:
+                for _ in range(lines):
+                    start += piece.index(b"\n") + 1
+                    piece = piece[piece.index(b"\n") + 1 :]
+                return start
+            lines -= count
+            start += len(piece)
+        return min(start, end)

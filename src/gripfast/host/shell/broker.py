@@ -1,0 +1,760 @@
+"""The broker: a small program beside the server that starts every command and ends all a command started.
+
+It runs alone (`python -I -S broker.py ...`), single-threaded, imports next to nothing, and plays three parts:
+
+    server ── warden ── [bwrap] ── broker ── supervisor ── shell ── what the shell starts
+                                        └─── supervisor ── ...
+
+- The **warden** stands outside the sandbox. When the server is gone, however it went, or the broker is gone, it
+  ends everything below and removes the session's temporary directory.
+- The **broker** forks a supervisor for each request (small process, cheap fork). Inside bubblewrap it is PID 1.
+- A **supervisor** belongs to one command. As a subreaper it inherits every orphan of that command, also those that
+  called setsid or forked twice, so "no children left" proves that nothing of the command is left.
+
+Each command has a line of its own to the server: a socket on which the supervisor reports, and whose end of file
+means that nobody is waiting any more. Messages are fields joined by NUL bytes; descriptors travel beside them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+import time
+
+TYPE_CHECKING = False  # what `typing` calls it; importing that costs half the start-up
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable, Sequence
+    from ctypes import CDLL
+    from signal import Signals
+    from socket import socket
+    from typing import Any
+else:  # the C modules under them: `signal` and `socket` would double the start-up
+    import _signal as signal
+    from _socket import socket
+
+LINUX = sys.platform == "linux"
+# The server passes on what is switched off; see host/kernel/features.py, which can't be imported here.
+_MAY_ADOPT = LINUX and "subreaper" not in os.environ.get("GRIPFAST_WITHOUT", "").split()
+# On macOS each shell is started through sandbox-exec: the program and the profile, on lines of their own. The broker
+# stays outside, since a confined process can't run `ps`, which belongs to root and is setuid there.
+SEATBELT = "GRIPFAST_SEATBELT"
+# Descriptors of the shell: where its command text is read, and where it reports its last directory.
+SCRIPT, REPORT = 198, 199
+CHUNK = 256 * 1024
+PIPE_SIZE = 1024 * 1024
+GRACE_SECONDS = 2.0
+SWEEP_SECONDS = 10.0
+SETTLE_SECONDS = 0.05
+_LOOKS = 20
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.01, 1.0
+# A command goes before the server when memory is short.
+OOM_SCORE = b"500"
+NAMELESS = b"one that forks faster than it can be named"
+_MAX_FDS = 5
+_SCM_RIGHTS, _SOL_SOCKET = 1, 1 if LINUX else 0xFFFF
+_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTRICT_SELF = 24, 36, 38, 446
+# chown, dac_override, fowner, fsetid: what a root user's command needs for files that belong to somebody else.
+ROOT_KEEPS = (0, 1, 3, 4)
+
+
+# ---- the warden ----
+
+
+def warden(live: int, requests: int, landlock: int, temporary: str, inside: Sequence[str]) -> None:
+    """Starts the broker, through the sandbox's program if there is one, and outlives it."""
+    _ignore_terminal_signals()
+    become_subreaper()
+    broker = os.fork()
+    if broker == 0:
+        os.close(live)
+        _become_broker(requests, landlock, inside)
+    os.close(requests)
+    if landlock >= 0:
+        os.close(landlock)
+    keep = _watch(live, broker)
+    sweep()
+    if temporary and not (keep or _next_word(live)):
+        _remove(temporary)
+
+
+def _become_broker(requests: int, landlock: int, inside: Sequence[str]) -> None:
+    try:
+        if inside:
+            os.execv(inside[0], list(inside))
+        if landlock >= 0:
+            _prefer_for_oom(OOM_SCORE)  # the ruleset won't let a supervisor do it
+            drop_powers()
+            restrict(landlock)
+        serve(requests)
+    finally:
+        os._exit(1)
+
+
+def _watch(live: int, broker: int) -> bool:
+    """Waits for the server's end, or the broker's. True when the server asked for the directory to stay."""
+    alarm = _child_alarm()
+    poll = select.poll()
+    poll.register(live, select.POLLIN)
+    poll.register(alarm, select.POLLIN)
+    while True:
+        ready = [fd for fd, _ in poll.poll()]
+        if live in ready:
+            return os.read(live, 1) == b"k"
+        os.read(alarm, 64)
+        if broker in reap():
+            return False
+
+
+def _next_word(live: int) -> bool:
+    return os.read(live, 1) == b"k"
+
+
+def _remove(directory: str) -> None:
+    import shutil  # noqa: PLC0415 - once, at the end: its imports would double the start-up
+
+    for _ in range(3):
+        shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(os.path.dirname(path)))
+
+
+def _unlock(directory: str) -> None:
+    """Opens a directory its maker closed to itself, so that the next round can empty it."""
+    try:
+        os.chmod(directory, 0o700, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        return
+
+
+# ---- the broker ----
+
+
+def serve_inside(requests: int, landlock: int, checks: int) -> None:
+    """The broker inside bubblewrap: serves once every place is what the server saw when it built the walls."""
+    _close_all_but(requests, landlock, checks)
+    fault = _misplaced(checks)
+    if fault:
+        socket(fileno=requests).send(b"misplaced\0" + fault)
+        return
+    if landlock >= 0:
+        restrict(landlock)
+    serve(requests)
+
+
+def _close_all_but(*wanted: int) -> None:
+    """The descriptors that mounts were made from lead round the mounts: none may reach a command."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in wanted:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # the one that listed them
+
+
+def _misplaced(checks: int) -> bytes:
+    """The first path that is not mounted as it must be: another file, writable, or no mount at all. Empty: none."""
+    with open(checks, "rb") as file:
+        fields = file.read().split(b"\0")[:-1]
+    with open("/proc/self/mountinfo", "rb") as file:
+        mounted = {_unescaped(line.split(b" ")[4]) for line in file}
+    for path, kind, device, inode in zip(*(iter(fields),) * 4, strict=True):
+        found = os.lstat(path)
+        as_seen = kind == b"hide" or (found.st_dev, found.st_ino) == (int(device), int(inode))
+        closed = kind != b"read" or os.statvfs(path).f_flag & os.ST_RDONLY
+        if not (as_seen and closed and path in mounted):
+            return path
+    return b""
+
+
+def _unescaped(name: bytes) -> bytes:
+    """A path as the mount table writes it: a space is `\\040`, and so on."""
+    head, *rest = name.split(b"\\")
+    return head + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest)
+
+
+def serve(requests: int) -> None:
+    """Forks a supervisor for each request, until the server closes its end."""
+    _ignore_terminal_signals()
+    become_subreaper()
+    door = socket(fileno=requests)
+    alarm = _child_alarm()
+    supervisors: dict[int, bytes] = {}
+    poll = select.poll()
+    poll.register(requests, select.POLLIN)
+    poll.register(alarm, select.POLLIN)
+    door.send(b"ready")
+    while True:
+        ready = [fd for fd, _ in poll.poll()]
+        if alarm in ready:
+            os.read(alarm, 64)
+            _bury(supervisors)
+        if requests in ready:
+            fields, descriptors = _receive(door)
+            if fields[0] == b"run":
+                _fork_supervisor(door, alarm, supervisors, fields, descriptors)
+            elif fields[0] == b"bury":
+                _await_end(supervisors, fields[1])
+                door.send(b"buried\0" + fields[1])
+            else:
+                return
+
+
+def _receive(door: socket) -> tuple[list[bytes], list[int]]:
+    try:
+        data, ancillary, _, _ = door.recvmsg(PIPE_SIZE, 24 + 4 * _MAX_FDS)
+    except OSError:
+        return [b""], []
+    descriptors: list[int] = []
+    for level, kind, payload in ancillary:
+        if (level, kind) == (_SOL_SOCKET, _SCM_RIGHTS):
+            descriptors += memoryview(payload[: len(payload) // 4 * 4]).cast("i").tolist()
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return data.split(b"\0"), descriptors
+
+
+def _fork_supervisor(
+    door: socket, alarm: int, supervisors: dict[int, bytes], fields: list[bytes], descriptors: list[int]
+) -> None:
+    try:
+        pid = os.fork()
+    except OSError as error:
+        socket(fileno=descriptors.pop(0)).send(b"failed\0" + os.strerror(error.errno or 0).encode())
+        pid = -1
+    if pid == 0:
+        try:
+            door.close()
+            os.close(alarm)
+            if not _MAY_ADOPT:
+                os.setsid()
+            _supervise(fields, descriptors)
+        finally:
+            os._exit(1)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if pid > 0:
+        supervisors[pid] = fields[1]
+
+
+def _bury(supervisors: dict[int, bytes]) -> None:
+    """Forgets supervisors that ended. One that was killed leaves orphans here: they are ended at once."""
+    killed = False
+    for pid, status in reap().items():
+        if supervisors.pop(pid or 0, None) is not None and status != 0:
+            killed = True
+            _dead_leaders.add(pid or 0)
+    if killed:
+        _end_orphans(supervisors)
+
+
+def _end_orphans(supervisors: dict[int, bytes]) -> None:
+    sweep(set(supervisors))
+    _dead_leaders.clear()
+    living = {pid for pid, parent in processes() if parent == os.getpid()}
+    for pid in set(supervisors) - living:
+        del supervisors[pid]
+
+
+def _await_end(supervisors: dict[int, bytes], name: bytes) -> None:
+    """The server lost a supervisor: makes sure that it and all of its command are gone."""
+    for pid in [pid for pid, known in supervisors.items() if known == name]:
+        _signal_one(pid, signal.SIGKILL)
+        _wait_for(pid)
+        del supervisors[pid]
+        _dead_leaders.add(pid)
+    _end_orphans(supervisors)
+
+
+def _wait_for(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        return
+
+
+# ---- a supervisor ----
+
+
+def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
+    """One command: start it, watch it, report its end, and stay while anything of it runs."""
+    _, _, limit_ms, cap, directory, shell, wrapper, *environment = fields
+    line, out, write_end, script, *spool = descriptors
+    become_subreaper()
+    speaker = socket(fileno=line)
+    where_r, where_w = os.pipe()
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        speaker.send(b"nodir\0" + os.strerror(error.errno or 0).encode())
+        os._exit(0)
+    try:
+        usual = _prefer_for_oom(OOM_SCORE)
+        child = _spawn(shell, wrapper, environment, write_end, where_w, script)
+        _prefer_for_oom(usual)
+    except OSError as error:
+        speaker.send(b"failed\0" + os.strerror(error.errno or 0).encode())
+        os._exit(0)
+    os.chdir("/")
+    for descriptor in (write_end, where_w, script):
+        os.close(descriptor)
+    os.set_blocking(where_r, False)
+    limit = int(limit_ms) / 1000 if int(limit_ms) else None
+    sink = spool[0] if spool else None
+    Supervisor(speaker, out, where_r, child, limit=limit, spool=sink, cap=int(cap)).watch()
+    os._exit(0)
+
+
+def _prefer_for_oom(score: bytes) -> bytes:
+    """How willingly the kernel ends this process and what it starts when memory is short; gives what it was."""
+    try:
+        with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
+            before = file.read(16).strip()
+            file.seek(0)
+            file.write(score)
+            return before
+    except OSError:
+        return b"0"
+
+
+def _spawn(shell: bytes, wrapper: bytes, environment: list[bytes], out: int, where: int, script: int) -> int:
+    pairs = (entry.split(b"=", 1) for entry in environment)
+    everything = [s for s in range(1, 65 if LINUX else 32) if s not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
+    apart: dict[str, Any] = {"setsid": True} if _MAY_ADOPT else {"setpgroup": 0}
+    program, words = _confined(shell, [b"bash", b"-c", wrapper, b"bash"])
+    return os.posix_spawn(
+        program,
+        words,
+        {pair[0]: pair[1] for pair in pairs},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, b"/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, out, 1),
+            (os.POSIX_SPAWN_DUP2, out, 2),
+            (os.POSIX_SPAWN_DUP2, where, REPORT),
+            (os.POSIX_SPAWN_DUP2, script, SCRIPT),
+        ],
+        setsigmask=[],
+        setsigdef=everything,
+        **apart,
+    )
+
+
+def _confined(program: bytes, words: list[bytes]) -> tuple[bytes, list[bytes]]:
+    confiner, _, profile = os.environb.get(SEATBELT.encode(), b"").partition(b"\n")
+    return (confiner, [confiner, b"-p", profile, program, *words[1:]]) if confiner else (program, words)
+
+
+class Supervisor:
+    """Watches one command: its shell's end, its time limit, and the server's words."""
+
+    def __init__(
+        self,
+        line: socket,
+        out: int,
+        where: int,
+        shell: int,
+        *,
+        limit: float | None,
+        spool: int | None,
+        cap: int,
+    ) -> None:
+        self.line, self.out, self.where, self.shell = line, out, where, shell
+        self.deadline = None if limit is None else time.monotonic() + limit
+        self.kill_at: float | None = None
+        self.spool, self.room = spool, cap
+        self.reason = b"exited"
+        self.status: int | None = None
+        self.reported = False
+        self.alone = False  # nothing of the command is left
+        self.look_at, self.pause = 0.0, _FIRST_LOOK_SECONDS
+        self.alarm = _child_alarm()
+        self.poll = select.poll()
+        self.poll.register(line.fileno(), select.POLLIN)
+        self.poll.register(self.alarm, select.POLLIN)
+        if spool is not None:
+            self.poll.register(out, select.POLLIN)
+
+    def watch(self) -> None:
+        self._reap()
+        self._tick()
+        while not (self.alone and self.reported):
+            ready = [fd for fd, _ in self.poll.poll(self._patience())]
+            if self.out in ready:
+                self._drain(CHUNK)
+            if self.alarm in ready:
+                os.read(self.alarm, 64)
+            if self.alarm in ready or not _MAY_ADOPT:
+                self._reap()
+            if self.line.fileno() in ready and not self._hear():
+                sweep()
+                return
+            self._tick()
+
+    def _patience(self) -> float | None:
+        look_at = None if _MAY_ADOPT or self.status is None else self.look_at
+        moments = [moment for moment in (self.deadline, self.kill_at, look_at) if moment is not None]
+        return max(0.0, min(moments) - time.monotonic()) * 1000 + 1 if moments else None
+
+    def _hear(self) -> bool:
+        """False when the server has hung up."""
+        try:
+            word = self.line.recv(64)
+        except OSError:
+            return False
+        if word == b"stop":
+            self._begin_stop(b"stopped")
+        elif word == b"drain":
+            self.poll.register(self.out, select.POLLIN)
+        return bool(word)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if self.deadline is not None and now >= self.deadline:
+            self._begin_stop(b"timeout")
+        if self.kill_at is not None and (self.alone or now >= self.kill_at):
+            self.kill_at = None
+            survivors = sweep()
+            self._reap()
+            self._report(survivors)
+            self.alone = True
+        elif self.kill_at is None and self.status is not None and not self.reported:
+            self._report(self._left_running())
+
+    def _begin_stop(self, reason: bytes) -> None:
+        self.deadline = None
+        if self.kill_at is None:
+            self.reason = self.reason if self.reported else reason
+            self.kill_at = time.monotonic() + GRACE_SECONDS
+            for pid in descendants():
+                _signal_one(pid, signal.SIGTERM)
+                _signal_one(pid, signal.SIGCONT)
+
+    def _reap(self) -> None:
+        ended = reap()
+        self.status = ended.get(self.shell, self.status)
+        if self.status is not None:
+            self.deadline = None
+        self.alone = None in ended and (_MAY_ADOPT or self._session_is_empty())
+
+    def _session_is_empty(self) -> bool:
+        """Looks for orphans where they are not adopted; less and less often, since a look may start `ps`."""
+        if self.alone or time.monotonic() < self.look_at:
+            return self.alone
+        empty = not descendants()
+        self.look_at, self.pause = time.monotonic() + self.pause, min(self.pause * 2, _LONGEST_LOOK_SECONDS)
+        return empty
+
+    def _left_running(self) -> list[bytes]:
+        """What still runs after the shell's end, given a moment to end by itself."""
+        until = time.monotonic() + SETTLE_SECONDS
+        while not self.alone and time.monotonic() < until:
+            time.sleep(0.005)
+            self._reap()
+        if self.alone:
+            return []
+        return [describe(pid) for pid in descendants()] or [NAMELESS]
+
+    def _report(self, running: list[bytes]) -> None:
+        if self.reported:
+            return
+        self.reported = True
+        if self.spool is not None:
+            self._drain(PIPE_SIZE)
+        where = _last_word(self.where)
+        status = b"" if self.status is None else b"%d" % self.status
+        head = b"\0".join((b"ended", self.reason, status, where, b"%d" % len(running)))
+        try:
+            self.line.send(b"\0".join((head, *running[:8])))
+        except OSError:
+            return
+
+    def _drain(self, limit: int) -> None:
+        """Takes what is in the pipe: into the spool while that has room, then away."""
+        taken = 0
+        while taken < limit:
+            try:
+                data = os.read(self.out, min(CHUNK, limit - taken))
+            except BlockingIOError:
+                return
+            if not data:
+                self._forget_output()
+                return
+            taken += len(data)
+            if self.spool is not None and self.room > 0:
+                self.room -= _write_all(self.spool, data[: self.room])
+
+    def _forget_output(self) -> None:
+        try:
+            self.poll.unregister(self.out)
+        except KeyError:
+            return
+
+
+def _write_all(descriptor: int, data: bytes) -> int:
+    done = 0
+    try:
+        while done < len(data):
+            done += os.write(descriptor, data[done:])
+    except OSError:
+        return len(data)  # a full disk costs the spool, never the command
+    return done
+
+
+def _last_word(where: int) -> bytes:
+    """The last directory the shell reported; anything else that was written there is ignored."""
+    try:
+        data = os.read(where, 64 * 1024)
+    except BlockingIOError:
+        return b""
+    words = data.split(b"\0")
+    return words[-2].removesuffix(b"\n") if len(words) > 1 else b""
+
+
+# ---- processes ----
+
+
+def become_subreaper() -> None:
+    if _MAY_ADOPT:
+        _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def drop_powers() -> None:
+    """A root user's commands lose the powers that would reach round a ruleset."""
+    for capability in range(64) if os.geteuid() == 0 else ():
+        if capability not in ROOT_KEEPS:
+            _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def restrict(ruleset: int) -> None:
+    """Holds this process and all it starts to a Landlock ruleset, for good."""
+    libc = _libc()
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0):
+        raise OSError("Landlock refused the ruleset")
+    os.close(ruleset)
+
+
+def _libc() -> CDLL:
+    """Loaded once, by the broker: a supervisor finds it ready in its memory."""
+    import ctypes  # noqa: PLC0415 - only where there is something to call
+
+    global _loaded
+    if _loaded is None:
+        _loaded = ctypes.CDLL(None, use_errno=True)
+    return _loaded
+
+
+_loaded: CDLL | None = None
+
+
+def reap() -> dict[int | None, int]:
+    """The children that ended, with their wait status; the key None is there when no child is left."""
+    ended: dict[int | None, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            ended[None] = 0
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = status
+
+
+def sweep(spare: Iterable[int] = ()) -> list[bytes]:
+    """Ends every descendant except `spare` and what is below those: stop them all, kill them all, again, until
+    none is left. Gives what could not be ended (a process of another user, one stuck in the kernel)."""
+    spare = set(spare)
+    until = time.monotonic() + SWEEP_SECONDS
+    pause = 0.0005
+    while True:
+        if None in reap() and (_MAY_ADOPT or not descendants(spare)):
+            return []
+        seen: set[int] = set()
+        while fresh := [pid for pid in descendants(spare) if pid not in seen] or newest(seen, spare):
+            before = len(seen)
+            for pid in fresh:
+                if _stop_if_ours(pid, {os.getpid(), *_dead_leaders, *seen}):
+                    seen.add(pid)
+            if len(seen) == before:
+                break
+        if not seen and spare:
+            return []
+        for pid in seen:
+            _signal_one(pid, signal.SIGKILL)
+        if time.monotonic() > until:
+            return [describe(pid) for pid in descendants(spare)] or [NAMELESS]
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def newest(seen: set[int], spare: set[int]) -> list[int]:
+    """A child among the processes made last. One that forks and ends faster than a list of all processes can be
+    read is in no list; the kernel's last process number leads to it."""
+    me = os.getpid()
+    for _ in range(_LOOKS if LINUX else 0):
+        with open("/proc/loadavg", "rb", buffering=0) as file:
+            last = int(file.read(100).split()[-1])
+        for pid in range(max(2, last - 4), last + 3):
+            if pid in seen or pid in spare:
+                continue
+            state, parent = _state_and_parent(f"{pid}")
+            if state not in b"ZX" and (parent == me or parent in seen):
+                return [pid]
+    return []
+
+
+def descendants(spare: Iterable[int] = ()) -> list[int]:
+    """Every living process below this one, parents first, except `spare` and what is below those."""
+    below: dict[int, list[int]] = {}
+    for pid, parent in processes():
+        below.setdefault(_keeper(pid, parent), []).append(pid)
+    found: list[int] = []
+    layer = [os.getpid(), *_dead_leaders]
+    while layer:
+        layer = [child for pid in layer for child in below.get(pid, ()) if child not in spare]
+        found += layer
+    return found
+
+
+# Supervisors that were killed, where orphans are not adopted: their sessions may have members still.
+_dead_leaders: set[int] = set()
+
+
+def _keeper(pid: int, parent: int) -> int:
+    """Who answers for a process: its parent; where orphans are not adopted, the leader of its session. A supervisor
+    leads its command's session there, so that only a command that starts a session of its own gets away."""
+    if _MAY_ADOPT:
+        return parent
+    try:
+        leader = os.getsid(pid)
+    except OSError:
+        return parent
+    return parent if leader == pid else leader
+
+
+def processes() -> list[tuple[int, int]]:
+    """(pid, parent) of every process that is not dead yet."""
+    if not LINUX:
+        return _processes_by_ps()
+    found: list[tuple[int, int]] = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            state, parent = _state_and_parent(name)
+            if state not in b"ZX":
+                found.append((int(name), parent))
+    return found
+
+
+def _state_and_parent(pid: str) -> tuple[bytes, int]:
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            fields = file.read(1024).rpartition(b")")[2].split(None, 2)
+    except OSError:
+        return b"X", 0
+    return (fields[0], int(fields[1])) if len(fields) > 1 else (b"X", 0)
+
+
+def _processes_by_ps() -> list[tuple[int, int]]:
+    read_end, write_end = os.pipe()
+    actions = [(os.POSIX_SPAWN_DUP2, write_end, 1)]
+    ps = os.posix_spawn("/bin/ps", ["ps", "-axo", "pid=,ppid=,stat="], {}, file_actions=actions)
+    os.close(write_end)
+    with open(read_end, "rb") as file:
+        rows = [line.split() for line in file]
+    os.waitpid(ps, 0)
+    return [(int(pid), int(parent)) for pid, parent, state in rows if int(pid) != ps and state[:1] != b"Z"]
+
+
+def describe(pid: int) -> bytes:
+    """`pid command line`, short."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            words = file.read(200).replace(b"\0", b" ").strip()
+    except OSError:
+        words = b""
+    return b"%d %s" % (pid, words[:80])
+
+
+def _signal_one(pid: int, number: Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _stop_if_ours(pid: int, ours: set[int]) -> bool:
+    """Stops a process, if it is still the one that was found: numbers are used again, and a stranger must not be
+    hit. Once stopped it can't end by itself, so its number stays its own until it is killed."""
+    handle = _handle(pid)
+    try:
+        if LINUX:
+            state, parent = _state_and_parent(f"{pid}")
+            if state in b"ZX" or _keeper(pid, parent) not in ours:
+                return False
+        if handle >= 0:
+            signal.pidfd_send_signal(handle, signal.SIGSTOP)
+        else:
+            os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's: it can't be ended, but what is below it can
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    return True
+
+
+def _handle(pid: int) -> int:
+    """A descriptor that means this process whatever becomes of its number; -1 where there is no such thing."""
+    try:
+        return os.pidfd_open(pid) if LINUX else -1
+    except (OSError, AttributeError):
+        return -1
+
+
+def _ignore_terminal_signals() -> None:
+    """What a terminal or a careless `kill` sends must not end the one who cleans up."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _child_alarm() -> int:
+    """A descriptor that is readable when a child has ended."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.set_blocking(write_end, False)
+    signal.signal(signal.SIGCHLD, _heard)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    return read_end
+
+
+def _heard(number: int, frame: object) -> None:
+    """The wake-up descriptor has the news; a handler must exist for it to be told."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    gc.disable()  # nothing here is cyclic, and a collection would copy the memory forks share
+    part, *rest = arguments
+    if part == "warden":
+        live, requests, landlock, temporary, *inside = rest
+        warden(int(live), int(requests), int(landlock), temporary, inside)
+    elif part == "try":
+        _try_restriction(int(rest[0]), rest[1:])
+    else:
+        serve_inside(*(int(number) for number in rest))
+
+
+def _try_restriction(landlock: int, files: Sequence[str]) -> None:
+    """For the probe: writes what it can under a ruleset. The one who asked looks at what was written."""
+    drop_powers()
+    restrict(landlock)
+    for file in files:
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+        except OSError:
+            continue
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

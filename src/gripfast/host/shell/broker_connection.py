@@ -1,0 +1,188 @@
+"""The connection to one broker and its warden: started, asked, hung up."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import IO
+
+import anyio
+from anyio import wait_readable, wait_writable
+
+from gripfast.errors import Internal
+from gripfast.host.kernel.features import SWITCH, switched_off
+from gripfast.host.kernel.landlock import scope_ruleset, write_ruleset
+from gripfast.host.program.programs import interpreter
+from gripfast.host.shell.broker import GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
+from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.sandbox import Sandbox, broker_file, bwrap_arguments, seatbelt_profile
+from gripfast.host.shell.walls import Mount, Walls
+
+_START_SECONDS = 20.0
+# How long after its time a command may take to be ended before the supervisor itself is given up.
+PATIENCE_SECONDS = GRACE_SECONDS + SWEEP_SECONDS + 3.0
+
+
+class MisplacedError(Exception):
+    """A place changed while the walls were built around it."""
+
+
+class BrokerConnection:
+    """One broker and its warden, built around the walls as they were when it started."""
+
+    def __init__(self, walls: Walls, sandbox: Sandbox, variables: dict[str, str]) -> None:
+        self.environment = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
+        self._sandbox, self.walls = sandbox, walls
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the broker
+        self._requests, far = socket.socketpair(socket.AF_UNIX, KIND)
+        self._requests.setblocking(False)
+        live, self._live = os.pipe()
+        self._burying, self._sending = anyio.Lock(), anyio.Lock()
+        try:
+            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors)
+        except BaseException:
+            self._errors.close()
+            self._requests.close()
+            os.close(self._live)
+            raise
+        finally:
+            os.close(live)
+            far.close()
+        # Forgotten without being closed, or at the program's end: hanging up is enough to end everything.
+        self._release = weakref.finalize(self, _hang_up, self._live, self._requests, self._warden)
+
+    def holds(self, walls: Walls) -> bool:
+        """Alive, and its walls are the ones wanted now."""
+        return self._warden.poll() is None and (self._sandbox.level == "none" or walls == self.walls)
+
+    async def ready(self) -> None:
+        with anyio.move_on_after(_START_SECONDS):
+            await wait_readable(self._requests)
+            match receive_quietly(self._requests):
+                case [b"ready"]:
+                    return
+                case [b"misplaced", path]:
+                    raise MisplacedError(os.fsdecode(path))
+                case _:
+                    pass
+        self._errors.seek(0)
+        words = self._errors.read(4000).decode(errors="replace").strip().splitlines()
+        said = f": {words[-1]}" if words else ""
+        raise Internal(f"the shell's broker did not start ({self._sandbox.level}{said})", retriable=True)
+
+    async def send(self, data: bytes, descriptors: Sequence[int]) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        async with self._sending:
+            while True:
+                try:
+                    self._requests.sendmsg([data], rights)
+                    return
+                except BlockingIOError:
+                    await wait_writable(self._requests)
+
+    async def bury(self, name: str) -> None:
+        async with self._burying:
+            await self.send(b"bury\0" + name.encode(), ())
+            await wait_readable(self._requests)
+            if receive(self._requests) != [b"buried", name.encode()]:
+                raise ConnectionResetError("the broker is gone")
+
+    def close(self, keep: bool) -> None:
+        """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it."""
+        if keep:
+            with contextlib.suppress(OSError):
+                os.write(self._live, b"k")
+        self._release()
+        self._errors.close()
+
+
+def _hang_up(live: int, requests: socket.socket, warden: subprocess.Popen[bytes]) -> None:
+    requests.close()
+    os.close(live)
+    try:
+        warden.send_signal(signal.SIGCONT)
+        warden.wait(PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        warden.kill()
+        warden.wait()
+
+
+def _spawn_warden(
+    live: int, requests: int, walls: Walls, sandbox: Sandbox, errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    program = [interpreter(), "-I", "-S", broker_file()]
+    with contextlib.ExitStack() as stack:
+        ruleset = _ruleset(walls, sandbox)
+        if ruleset >= 0:
+            stack.callback(os.close, ruleset)
+        inside, passed = _inside(requests, ruleset, walls, sandbox, program, stack)
+        own_ruleset = ruleset if sandbox.level == "landlock" else -1
+        return subprocess.Popen(
+            [*program, "warden", f"{live}", f"{requests}", f"{own_ruleset}", walls.temporary, *inside],
+            env=_warden_environment(walls, sandbox),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=[descriptor for descriptor in (live, requests, ruleset, *passed) if descriptor >= 0],
+            start_new_session=True,
+        )
+
+
+def _ruleset(walls: Walls, sandbox: Sandbox) -> int:
+    if sandbox.level == "landlock":
+        write = [*walls.allowed, walls.temporary, *filter(None, [walls.caches.folder])]
+        return write_ruleset(write, walls.hidden)
+    return scope_ruleset() if sandbox.level == "bwrap" else -1
+
+
+def _inside(
+    requests: int, ruleset: int, walls: Walls, sandbox: Sandbox, program: list[str], stack: contextlib.ExitStack
+) -> tuple[list[str], list[int]]:
+    """The command line that starts the broker inside bubblewrap, and the descriptors that go with it."""
+    if sandbox.level != "bwrap":
+        return [], []
+    sources = {mount.path: _held(mount, stack) for mount in walls.mounts if mount.kind != "hide"}
+    checks = _checks(walls, stack)
+    broker = [*program, "serve", f"{requests}", f"{ruleset}", f"{checks}"]
+    arguments = bwrap_arguments(sandbox, walls, sources, broker)
+    return arguments, [*sources.values(), checks]
+
+
+def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
+    """A descriptor of the place itself; what was put there meanwhile, or in place of a directory above it, is not."""
+    try:
+        fd = os.open(mount.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        raise MisplacedError(mount.path) from None
+    stack.callback(os.close, fd)
+    found = os.fstat(fd)
+    if (found.st_dev, found.st_ino) != mount.identity[:2] or os.readlink(f"/proc/self/fd/{fd}") != mount.path:
+        raise MisplacedError(mount.path)
+    return fd
+
+
+def _checks(walls: Walls, stack: contextlib.ExitStack) -> int:
+    """A file for the broker: what must be mounted where, as fields that end with NUL."""
+    rows = ((mount.path, mount.kind, *mount.identity[:2]) for mount in walls.mounts)
+    fd = os.memfd_create("walls", os.MFD_CLOEXEC)
+    stack.callback(os.close, fd)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(b"".join(os.fsencode(f"{field}") + b"\0" for row in rows for field in row))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _warden_environment(walls: Walls, sandbox: Sandbox) -> dict[str, str]:
+    """What the broker is told by way of the environment; no command sees it."""
+    variables = {"PATH": "/usr/bin:/bin", SWITCH: " ".join(sorted(switched_off()))}
+    if sandbox.level == "seatbelt":
+        variables[SEATBELT] = f"{sandbox.program}\n{seatbelt_profile(walls)}"
+    return variables

@@ -1,0 +1,152 @@
+"""The brokers of one session: the one in use, and those whose walls no longer stand where they were built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from gripfast.errors import Internal
+from gripfast.host.files.closed import ClosedNames
+from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.scope import Scope
+from gripfast.host.files.session_tmp import SessionTmp
+from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
+from gripfast.host.shell.caches import trim_caches
+from gripfast.host.shell.environment import command_environment
+from gripfast.host.shell.late import Protected, protected_now, undo_late_names
+from gripfast.host.shell.mark import MARK, sweep_marked
+from gripfast.host.shell.quarantine import Quarantined
+from gripfast.host.shell.sandbox import Sandbox
+from gripfast.host.shell.sockets import allowed_sockets
+from gripfast.host.shell.walls import Walls, walls_of
+
+_TRIES = 5  # to build walls around places that somebody moves meanwhile
+
+
+class Brokers:
+    """Starts a broker when a command needs one, replaces it when it is lost or out of date, ends them all."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        sandbox: Sandbox,
+        allow: Sequence[str],
+        mark: str,
+        tmp: SessionTmp,
+        sockets: Sequence[str],
+    ) -> None:
+        self._scope = scope
+        self._sockets = allowed_sockets(sockets)
+        self._tmp = tmp
+        self._closed_names = ClosedNames(scope, ClosedPlaces(scope))
+        self._seen: Protected | None = None
+        self._taken: list[Quarantined] = []
+        self.suspect = False
+        """Whether a command may have run since the last look."""
+        self._sandbox = sandbox
+        self._allow = allow
+        self._roots = tuple(root.real for root in scope.roots)
+        self._mark = mark
+        self._broker: BrokerConnection | None = None
+        self._retired: list[BrokerConnection] = []
+        self._starting = anyio.Lock()
+        self._closed = False
+
+    @property
+    def temporary(self) -> str:
+        """The session's temporary directory, as this machine names it. Made when it is first asked for."""
+        return self._tmp.path()
+
+    @property
+    def tmpdir(self) -> str:
+        """The same directory as commands name it: $TMPDIR."""
+        return "/tmp" if self._sandbox.level == "bwrap" else self.temporary
+
+    async def current(self) -> BrokerConnection:
+        """The broker in use, or a new one where there is none or its walls are out of date."""
+        async with self._starting:
+            if self._closed:
+                raise Internal("the session is closed; its shells are gone")
+            walls = await to_thread.run_sync(self._walls)
+            broker = self._broker
+            if broker is not None and broker.holds(walls):
+                return broker
+            if broker is not None:
+                self._retired.append(broker)
+                self._broker = None
+            self._broker = await self._start(walls)
+            return self._broker
+
+    def undo_late_names(self) -> list[Quarantined]:
+        """After a command: takes out the protected names that it, or one in the background, made."""
+        if self._sandbox.level != "none" and self._seen is not None:
+            self._taken += undo_late_names(self._seen, self._closed_names.look())
+            self._seen = protected_now(self._closed_names.look())
+        taken, self._taken = self._taken, []
+        return taken
+
+    def _walls(self) -> Walls:
+        """The walls as they must be now. Refuses a root that is no longer the directory it was."""
+        for directory in self._scope.roots:
+            directory.require_unmoved()
+        level = self._sandbox.level
+        closed = () if level == "none" else self._closed_names.look()
+        if self.suspect and self._seen is not None and level != "none":
+            self._taken += undo_late_names(self._seen, closed)
+            closed = self._closed_names.look()
+        self._seen = protected_now(closed)
+        return walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
+
+    async def _start(self, walls: Walls) -> BrokerConnection:
+        for _ in range(_TRIES):
+            try:
+                return await self._started(walls)
+            except MisplacedError:  # somebody moves things about: look again
+                walls = await to_thread.run_sync(self._walls)
+        raise Internal(
+            "the places around the workspace change faster than the sandbox can be built; try again", retriable=True
+        )
+
+    async def _started(self, walls: Walls) -> BrokerConnection:
+        variables = command_environment(temporary=self.tmpdir, allow=self._allow, roots=self._roots)
+        variables |= dict(walls.caches.variables)
+        variables[MARK] = self._mark
+        broker = await to_thread.run_sync(BrokerConnection, walls, self._sandbox, variables)
+        try:
+            await broker.ready()
+        except BaseException:
+            await _retire(broker, keep=True)
+            raise
+        return broker
+
+    async def lose(self, broker: BrokerConnection) -> None:
+        """The broker is gone or does not answer: its warden ends all that is left of it."""
+        if self._broker is broker:
+            self._broker = None
+        await _retire(broker, keep=True)
+        if self._broker is None and not self._retired:
+            await to_thread.run_sync(sweep_marked, self._mark)
+
+    def start_no_more(self) -> None:
+        """From now on commands are refused; what runs goes on."""
+        self._closed = True
+
+    async def close(self) -> None:
+        """Ends every broker, and with it whatever it started."""
+        self.start_no_more()
+        brokers = [broker for broker in (*self._retired, self._broker) if broker is not None]
+        self._broker, self._retired = None, []
+        for broker in brokers:
+            await _retire(broker, keep=False)
+
+    async def remove_temporary(self) -> None:
+        """The session's temporary directory, when nothing uses it any more."""
+        await to_thread.run_sync(self._tmp.remove)
+        await to_thread.run_sync(trim_caches)
+
+
+async def _retire(broker: BrokerConnection, *, keep: bool) -> None:
+    with CancelScope(shield=True):
+        await to_thread.run_sync(broker.close, keep)

@@ -1,0 +1,103 @@
+"""The environment of a command: an allow-list of the server's variables, and nobody to talk to."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+
+from gripfast.text.below import is_below
+
+ALLOWED: tuple[str, ...] = (
+    *"PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ".split(),
+    *"XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME".split(),
+    *"VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYENV_ROOT UV_CACHE_DIR".split(),
+    *"NVM_DIR NVM_BIN NODE_PATH VOLTA_HOME PNPM_HOME BUN_INSTALL".split(),
+    *"CARGO_HOME RUSTUP_HOME GOPATH GOROOT GOBIN GOPROXY JAVA_HOME MAVEN_HOME GRADLE_USER_HOME".split(),
+    *"GEM_HOME RBENV_ROOT ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR SDKROOT HOMEBREW_PREFIX NIX_PROFILES".split(),
+    *"SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS NIX_SSL_CERT_FILE".split(),
+    *"HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split(),
+    *"CC CXX CFLAGS CXXFLAGS LDFLAGS PKG_CONFIG_PATH".split(),
+)
+# Never, even when the configuration names them: they hold secrets, or turn into code in every child.
+NEVER: tuple[str, ...] = (
+    *"*TOKEN* *KEY* *SECRET* *PASSWORD* *PASSWD* *PASSPHRASE* *CREDENTIAL*".split(),
+    *"LD_* DYLD_* GIT_* PYTHON* BASH_* BASHOPTS ENV SHELLOPTS IFS PS4 PROMPT_COMMAND".split(),
+    *"CDPATH GLOBIGNORE EXECIGNORE POSIXLY_CORRECT MAKEFLAGS MFLAGS GNUMAKEFLAGS".split(),
+    *"RIPGREP_CONFIG_PATH PERL5OPT PERL5LIB RUBYOPT RUBYLIB NODE_OPTIONS JAVA_TOOL_OPTIONS".split(),
+)
+
+
+def _git_settings(*settings: tuple[str, str]) -> dict[str, str]:
+    """Settings that count before those of any repository. https://git-scm.com/docs/git-config#ENVIRONMENT"""
+    numbered = list(enumerate(settings))
+    keys = {f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in numbered}
+    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered}
+    return {"GIT_CONFIG_COUNT": str(len(settings)), **keys, **values}
+
+
+# Pagers, editors, prompts and colours are off: nobody is there to answer them.
+QUIET: Mapping[str, str] = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "CLICOLOR": "0",
+    **dict.fromkeys("PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER".split(), "cat"),
+    **dict.fromkeys("EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR".split(), "true"),
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PYTHONUNBUFFERED": "1",
+    **_git_settings(
+        ("safe.bareRepository", "explicit"),  # a directory that only looks like a repository must not run its hooks
+        ("core.fsmonitor", "false"),  # which may name a program, run by every look at the files
+    ),
+}
+# bash must cut a line into characters as the recogniser did: in GBK or Shift_JIS a `\\` can be half of one.
+_SPEECH = ("LC_ALL", "LC_CTYPE", "LANG")
+_UTF8 = re.compile(r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?")
+
+
+def command_environment(
+    *, temporary: str, allow: Iterable[str] = (), roots: Iterable[str] = (), source: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out. No program is found
+    in the workspace's `roots` by its bare name: rules that allow `ls` mean the system's."""
+    source = os.environ if source is None else source
+    patterns = (*ALLOWED, *allow)
+    chosen = {name: value for name, value in source.items() if _matches(name, patterns) and _harmless(name, value)}
+    chosen["PATH"] = _outside(tuple(roots), chosen.get("PATH", ""))
+    if not any(chosen.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
+        chosen["LANG"] = "C.UTF-8"
+    return {**chosen, **QUIET, "TMPDIR": temporary}
+
+
+def program_file(name: str, path: str) -> str | None:
+    """The real file that a program's name leads to by this PATH."""
+    found = shutil.which(name, path=path)
+    return None if found is None else os.path.realpath(found)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _harmless(name: str, value: str) -> bool:
+    if "\0" in value or not name or _matches(name.upper(), NEVER):
+        return False
+    if name in _SPEECH and not _UTF8.fullmatch(value):
+        return False
+    return not (name.lower().endswith("_proxy") and "@" in value)  # a proxy's address may carry a password
+
+
+def _outside(roots: tuple[str, ...], path: str) -> str:
+    """PATH without what depends on the working directory or lies in the workspace, by either spelling."""
+    kept = [place for place in path.split(":") if place.startswith("/") and not _is_inside(place, roots)]
+    return ":".join(kept) or "/usr/local/bin:/usr/bin:/bin"
+
+
+def _is_inside(place: str, roots: tuple[str, ...]) -> bool:
+    spellings = (os.path.normpath(place), os.path.realpath(place))
+    return any(is_below(spelling, *roots) for spelling in spellings)

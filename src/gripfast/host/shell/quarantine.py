@@ -1,0 +1,147 @@
+"""Quarantine: what commands made and other programs would run, kept until a person releases it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gripfast.errors import Conflict, NotFound
+from gripfast.host.program.places import private_directory, state_directory
+
+_FACTS, _CONTENT = "facts.json", "content"
+_SHOWN_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Something that was taken out: where it was, why it was taken, and when."""
+
+    id: str
+    path: str
+    reason: str
+    time: float
+
+    @property
+    def content(self) -> Path:
+        """Where it is kept now."""
+        return _folder() / self.id / _CONTENT
+
+
+def take_out(path: str, reason: str) -> Quarantined | None:
+    """Moves a file, link or directory into quarantine. None: it is gone already."""
+    item = _new(path, reason)
+    try:
+        with through_parent(path) as place:
+            _move(place, str(item.content))
+    except FileNotFoundError:
+        shutil.rmtree(item.content.parent, ignore_errors=True)
+        return None
+    return item
+
+
+@contextmanager
+def through_parent(path: str) -> Generator[str]:
+    """A spelling of a path that leads through its held directory: a link swapped in above it can't turn it elsewhere.
+    FileNotFoundError: that already happened."""
+    folder, name = os.path.split(path)
+    if sys.platform != "linux":
+        yield os.path.join(os.path.realpath(folder), name)
+        return
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if os.readlink(f"/proc/self/fd/{fd}") != folder:
+            raise FileNotFoundError(path)
+        yield f"/proc/self/fd/{fd}/{name}"
+    finally:
+        os.close(fd)
+
+
+def keep_copy(path: str, content: bytes, reason: str) -> Quarantined:
+    """Keeps the old content of a file that is about to be cleaned in place."""
+    item = _new(path, reason)
+    item.content.write_bytes(content)
+    return item
+
+
+def quarantined() -> list[Quarantined]:
+    """All there is, the oldest first."""
+    return sorted(_items(), key=lambda item: item.time)
+
+
+def find_quarantined(id: str) -> Quarantined:
+    """One item by its id, or by the beginning of it where that is enough."""
+    found = [item for item in _items() if id and item.id.startswith(id)]
+    if len(found) != 1:
+        raise NotFound(f"{len(found) or 'no'} quarantined items begin with {id!r}; `gripfast quarantine` lists them")
+    return found[0]
+
+
+def shown(item: Quarantined) -> str:
+    """What an item says, for a person: a file's text, a link's target, the names in a directory."""
+    place = item.content
+    if place.is_symlink():
+        return f"a link to {os.readlink(place)}"
+    if place.is_dir():
+        return "\n".join(sorted(str(path.relative_to(place)) for path in place.rglob("*")))
+    return place.read_bytes()[:_SHOWN_BYTES].decode(errors="replace") if place.is_file() else "not a regular file"
+
+
+def release(item: Quarantined) -> None:
+    """Puts it back where it was. Raises Conflict if something else is there now."""
+    if os.path.lexists(item.path) and not item.reason.startswith("settings"):
+        raise Conflict(f"{item.path!r} exists; move it away first, or copy what you need from {str(item.content)!r}")
+    os.makedirs(os.path.dirname(item.path), exist_ok=True)
+    if os.path.lexists(item.path):
+        os.unlink(item.path)
+    _move(str(item.content), item.path)
+    shutil.rmtree(item.content.parent)
+
+
+def discard(item: Quarantined) -> None:
+    """Deletes it for good."""
+    shutil.rmtree(item.content.parent)
+
+
+def _folder() -> Path:
+    return private_directory(private_directory(state_directory()) / "quarantine")
+
+
+def _new(path: str, reason: str) -> Quarantined:
+    item = Quarantined(secrets.token_hex(4), path, reason, time.time())
+    place = private_directory(item.content.parent)
+    (place / _FACTS).write_text(json.dumps(asdict(item)), encoding="utf-8")
+    return item
+
+
+def _items() -> Iterator[Quarantined]:
+    for place in _folder().iterdir():
+        try:
+            facts = json.loads((place / _FACTS).read_text(encoding="utf-8"))
+            yield Quarantined(place.name, str(facts["path"]), str(facts["reason"]), float(facts["time"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # somebody else's, or one that is being made
+
+
+def _move(source: str, target: str) -> None:
+    """By rename where both are on one disk; else copied, then removed. Links are moved as links."""
+    try:
+        os.rename(source, target)
+        return
+    except FileNotFoundError:
+        raise
+    except OSError:
+        pass
+    if os.path.isdir(source) and not os.path.islink(source):
+        shutil.copytree(source, target, symlinks=True)
+        shutil.rmtree(source)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+        os.unlink(source)

@@ -1,0 +1,341 @@
+"""Shells: the commands of one session. The async side of the broker, which starts and ends the processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import selectors
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import IO, cast
+
+import anyio
+from anyio import CancelScope, to_thread, wait_readable
+
+from gripfast.errors import Internal, NotFound
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
+from gripfast.host.files.session_tmp import SessionTmp
+from gripfast.host.kernel.features import may_use
+from gripfast.host.shell.background import SPOOL_CAP, Background
+from gripfast.host.shell.broker import PIPE_SIZE
+from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
+from gripfast.host.shell.brokers import Brokers
+from gripfast.host.shell.ended import Ended, Reason, exit_of
+from gripfast.host.shell.job import Feed, Job, discard, next_of, take
+from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.sandbox import Mode, Sandbox, choose
+from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
+
+# Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
+_LARGE_PIPES = 16
+
+
+class Shells:
+    """Runs commands for one session. The broker starts with the first command; `close` ends everything."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        sandbox: Mode | Sandbox = "auto",
+        allow: Sequence[str] = (),
+        directory: str | None = None,
+        tmp: SessionTmp | None = None,
+        sockets: Sequence[str] = (),
+    ) -> None:
+        """`tmp` is the temporary directory that file tools share with commands; by default one of its own. `sockets`
+        are those of other programs that commands may reach."""
+        self.scope = scope
+        self.home = scope.roots[0].real
+        self.directory = directory or self.home
+        self.sandbox = sandbox if isinstance(sandbox, Sandbox) else choose(sandbox)
+        self._roots = tuple(root.real for root in scope.roots)
+        self.mark = secrets.token_hex(8)
+        self._brokers = Brokers(scope, self.sandbox, tuple(allow), self.mark, tmp or SessionTmp(), sockets)
+        self._jobs: dict[str, Job] = {}
+        self._background: dict[str, Background] = {}
+        self._numbers = 0
+        self._closed = False
+
+    @property
+    def temporary(self) -> str:
+        """The session's temporary directory, as this machine names it."""
+        return self._brokers.temporary
+
+    @property
+    def tmpdir(self) -> str:
+        """The same directory as commands name it."""
+        return self._brokers.tmpdir
+
+    # ---- one command ----
+
+    async def run(self, command: str, feed: Feed, *, timeout_ms: int = 120_000) -> Ended:
+        """Runs a command to its end. Its output goes to `feed` as it comes, stdout and stderr in order.
+
+        Cancelled, or when `feed` fails, everything the command started is ended before this returns.
+        """
+        job = await self._start(command, timeout_ms, None)
+        try:
+            ended = await self._follow(job, feed)
+        except BaseException:
+            with CancelScope(shield=True):
+                await self._stop(job)
+            raise
+        finally:
+            self._settle(job)
+        if ended.directory and ended.directory != job.directory:
+            self.directory = ended.directory
+        taken = await to_thread.run_sync(self._brokers.undo_late_names)
+        self._brokers.suspect = bool(self._jobs)
+        return replace(ended, quarantined=tuple(taken)) if taken else ended
+
+    async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None) -> Job:
+        text = checked(command)
+        shell = find_shell(self._roots)
+        broker = await self._current_broker()
+        try:
+            return await self._submit(broker, text, shell, timeout_ms, spool)
+        except OSError:  # the broker was ended by something outside: a new one takes its place, once
+            await self._brokers.lose(broker)
+        broker = await self._current_broker()
+        try:
+            return await self._submit(broker, text, shell, timeout_ms, spool)
+        except OSError as fault:
+            raise Internal("the shell could not be reached; try again", retriable=True) from fault
+
+    async def _current_broker(self) -> BrokerConnection:
+        """The broker for the next command, after forgetting commands whose leftovers have ended by themselves."""
+        for job in [job for job in self._jobs.values() if job.ended is not None]:
+            if receive_quietly(job.line) == [b""]:
+                job.close()
+                self._jobs.pop(job.name, None)
+        return await self._brokers.current()
+
+    async def _submit(
+        self, broker: BrokerConnection, text: bytes, shell: str, timeout_ms: int, spool: IO[bytes] | None
+    ) -> Job:
+        self._numbers += 1
+        line, far = socket.socketpair(socket.AF_UNIX, KIND)
+        line.setblocking(False)
+        out, write_end = os.pipe()
+        script = script_file(text)
+        limit = timeout_ms / 1000 if timeout_ms else None
+        job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
+        fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
+        fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
+        descriptors = [far.fileno(), out, write_end, script]
+        try:
+            self._tune_pipe(out)
+            await broker.send(b"\0".join(fields), descriptors + ([spool.fileno()] if spool else []))
+        except BaseException:
+            job.close()
+            raise
+        finally:
+            far.close()
+            os.close(write_end)
+            os.close(script)
+        self._jobs[job.name] = job
+        self._brokers.suspect = True
+        return job
+
+    def _tune_pipe(self, out: int) -> None:
+        os.set_blocking(out, False)
+        if sys.platform == "linux" and len(self._jobs) < _LARGE_PIPES:
+            try:
+                fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+            except OSError:
+                return  # over the user's allowance for pipes: the usual size does
+
+    async def _follow(self, job: Job, feed: Feed) -> Ended:
+        """Moves output until the supervisor reports the shell's end, then takes what is left in the pipe."""
+        until = inf if job.limit is None else anyio.current_time() + job.limit + PATIENCE_SECONDS
+        with selectors.DefaultSelector() as both:
+            both.register(job.line, selectors.EVENT_READ)
+            if job.out >= 0:
+                both.register(job.out, selectors.EVENT_READ)
+            while job.ended is None:
+                ready = await next_of(both, until)
+                if job.out in ready and not await take(job, feed):
+                    both.unregister(job.out)
+                if job.line in ready:
+                    job.ended = self._understood(job, receive(job.line))
+                elif not ready:
+                    job.ended = Ended("lost")
+        if job.ended.reason == "lost":
+            await self._bury(job)
+        if job.out >= 0:
+            await take(job, feed)
+        return job.ended
+
+    def _understood(self, job: Job, words: list[bytes]) -> Ended:
+        match words:
+            case [b"ended", reason, status, directory, count, *names]:
+                code, number = exit_of(status)
+                running = tuple(os.fsdecode(name) for name in names)
+                kind = cast("Reason", reason.decode())
+                return Ended(kind, code, number, os.fsdecode(directory), int(count), running)
+            case [b"nodir", fault]:
+                raise self._without_directory(job, fault.decode())
+            case [b"failed", fault]:
+                job.ended = Ended("lost")
+                raise Internal(f"the command could not be started: {fault.decode()}", retriable=True)
+            case _:
+                return Ended("lost")
+
+    def _without_directory(self, job: Job, fault: str) -> NotFound:
+        job.ended = Ended("lost")
+        self.directory = self.home
+        return NotFound(
+            f"nothing was run: the working directory {job.directory!r} can't be entered any more ({fault}). "
+            f"The next command starts in the workspace's root; send it again if that is right"
+        )
+
+    async def _stop(self, job: Job) -> None:
+        """Ends a command and all it started: TERM, then KILL."""
+        if job.ended is None:
+            job.say(b"stop")
+            job.limit = 0.0
+            await self._follow(job, discard)
+
+    async def _bury(self, job: Job) -> None:
+        """The supervisor is gone or stuck: the broker ends it and whatever it left, or is itself replaced."""
+        with CancelScope(shield=True):
+            try:
+                with anyio.fail_after(PATIENCE_SECONDS):
+                    await job.broker.bury(job.name)
+            except (OSError, TimeoutError):
+                await self._brokers.lose(job.broker)
+
+    def _settle(self, job: Job) -> None:
+        """A finished command's line is closed, unless something of it still runs: then it stays as its leash."""
+        job.close_output()
+        if job.ended is not None and job.ended.left_running and not self._closed:
+            job.say(b"drain")
+        else:
+            job.close()
+            self._jobs.pop(job.name, None)
+
+    # ---- in the background ----
+
+    async def start(self, command: str) -> Background:
+        """Starts a command that runs until it ends, is killed, or the session closes."""
+        spool = tempfile.TemporaryFile(prefix="gripfast-")  # noqa: SIM115 - lives as long as the shell is known
+        try:
+            job = await self._start(command, 0, spool)
+        except BaseException:
+            spool.close()
+            raise
+        job.close_output()
+        shell = Background(f"bash_{len(self._background) + 1}", command, job, spool)
+        self._background[shell.name] = shell
+        return shell
+
+    def look(self, name: str) -> Background:
+        """A background shell as it is now."""
+        shell = self._background.get(name)
+        if shell is None:
+            known = ", ".join(self._background) or "none was started"
+            raise NotFound(f"no background shell {name!r}; known: {known}")
+        self._notice(shell.job)
+        return shell
+
+    def is_running(self, shell: Background) -> bool:
+        """Whether a background shell has not ended yet, also when this is closed already."""
+        if self._closed:
+            return False
+        self._notice(shell.job)
+        return shell.ended is None
+
+    def _notice(self, job: Job) -> None:
+        if job.ended is None:
+            try:
+                words = receive(job.line)
+            except BlockingIOError:
+                return
+            job.ended = self._understood(job, words)
+            self._settle(job)
+
+    async def kill(self, name: str) -> Background:
+        """Ends a background shell and everything it started: TERM, then KILL after two seconds."""
+        shell = self.look(name)
+        job = shell.job
+        if job.ended is None:
+            await self._stop(job)
+            self._settle(job)
+        elif job.name in self._jobs:
+            await self._end_leftovers(job)
+        return shell
+
+    async def _end_leftovers(self, job: Job) -> None:
+        """What a finished command left running; its supervisor hangs up when it is gone."""
+        job.say(b"stop")
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            while receive_quietly(job.line) != [b""]:
+                await wait_readable(job.line)
+        job.close()
+        self._jobs.pop(job.name, None)
+
+    # ---- the end ----
+
+    async def close(self) -> None:
+        """Ends every process of the session, running, left behind or in the background."""
+        self._closed = True
+        self._brokers.start_no_more()
+        with CancelScope(shield=True):
+            await self._stop_all()
+            await self._brokers.close()
+            for shell in self._background.values():
+                shell.spool.close()
+            await self._brokers.remove_temporary()
+
+    async def _stop_all(self) -> None:
+        """Asks politely first, everything at once."""
+        jobs = list(self._jobs.values())
+        async with anyio.create_task_group() as group:
+            for job in jobs:
+                if job.ended is not None or any(job is shell.job for shell in self._background.values()):
+                    group.start_soon(self._end_leftovers, job)
+
+    async def __aenter__(self) -> Shells:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def share_tmp(fs: ScopedFs, sandbox: Mode) -> None:
+    """From now on file tools see the session's temporary directory where commands do. Where everything may be
+    written, `/tmp` stays the machine's for them."""
+    everywhere = any(directory.real == "/" for directory in fs.scope.write)
+    fs.tmp.is_tmp = lambda: not everywhere and choose(sandbox).level == "bwrap"
+
+
+def shells_over(
+    fs: ScopedFs,
+    sandbox: Mode = "auto",
+    env: Iterable[str] = (),
+    sockets: Iterable[str] = (),
+    *,
+    directory: str | None = None,
+) -> Shells:
+    """Shells for the scope of a file system, which share its temporary directory."""
+    share_tmp(fs, sandbox)
+    return Shells(
+        fs.scope, sandbox=sandbox, allow=tuple(env), directory=directory, tmp=fs.tmp, sockets=tuple(sockets)
+    )
+
+
+def promises() -> str:
+    """One line for a person: how thoroughly commands are ended on this system."""
+    if may_use("subreaper"):
+        return "every process a command starts is ended with the session, also after setsid or a double fork"
+    return (
+        "orphans are not adopted here (there is no subreaper): a process that starts a session of its own, or forks "
+        "without pause, can outlive the command"
+    )

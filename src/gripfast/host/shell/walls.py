@@ -1,0 +1,200 @@
+"""What a sandbox must hold for a Scope: one list of mounts, each with what must be there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gripfast.host.files.closed import ClosedName
+from gripfast.host.files.gitdirs import common_directory, instructions
+from gripfast.host.files.scope import Scope
+from gripfast.host.program.own import own_places
+from gripfast.host.shell.caches import NO_CACHES, Caches, caches_for
+from gripfast.host.shell.sockets import foreign_sockets, is_socket
+from gripfast.text.below import is_below
+
+MountKind: TypeAlias = Literal["write", "read", "hide"]
+_STRICTNESS: tuple[MountKind, ...] = ("write", "read", "hide")
+Identity: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A real path and what commands may do there. `identity` is what must be there: device, inode, mode, ctime."""
+
+    path: str
+    kind: MountKind
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """What a sandbox is built around: mounts for bubblewrap, places that Landlock allows to be written. `links` are
+    protected names that are links, with their targets: they can't be mounted over."""
+
+    mounts: tuple[Mount, ...]
+    allowed: tuple[str, ...] = ()
+    temporary: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    everywhere: bool = False
+    caches: Caches = NO_CACHES
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What Landlock can keep from being read: places of ours that lie in no directory commands may write."""
+        secret = (own.path for own in own_places() if own.secret and os.path.lexists(own.path))
+        return tuple(path for path in secret if not is_below(path, *self.allowed))
+
+
+def walls_of(scope: Scope, closed: Sequence[ClosedName], temporary: str, level: str, sockets: Sequence[str]) -> Walls:
+    """The walls as things are now. Two looks that give the same walls saw the same places.
+
+    `sockets` are those that commands may reach.
+    """
+    write = outermost(directory.real for directory in scope.write)
+    kinds: dict[str, MountKind] = {}
+    for path, kind in (*_wanted(scope, closed, write), *_sockets(write, sockets)):
+        if kind != "write" or path not in kinds:
+            kinds[path] = _stricter(kind, kinds.get(path, "write"))
+    for path in [path for path, kind in kinds.items() if kind != "write"]:
+        for above in _between(path, write):
+            kinds.setdefault(above, "write")
+    mounts = tuple(mount for one in _settled(kinds, write).items() if (mount := _mount(*one)) is not None)
+    allowed = tuple(_allowed(mounts, write)) if level == "landlock" else ()
+    return Walls(mounts, allowed, temporary, tuple(_links(closed)), "/" in write, caches_for(level, write))
+
+
+def _stricter(one: MountKind, other: MountKind) -> MountKind:
+    return one if _STRICTNESS.index(one) > _STRICTNESS.index(other) else other
+
+
+def _settled(kinds: dict[str, MountKind], write: Sequence[str]) -> dict[str, MountKind]:
+    """Outer places first. Inside a read-only place only a root can be written, inside a hidden one nothing."""
+    settled: dict[str, MountKind] = {}
+    for path in sorted(kinds):
+        around, kind = _around(settled, path), kinds[path]
+        if around != "hide":
+            settled[path] = "read" if kind == "write" and around == "read" and path not in write else kind
+    return settled
+
+
+def _around(settled: dict[str, MountKind], path: str) -> MountKind | None:
+    above = os.path.dirname(path)
+    while above not in settled and above != "/":
+        above = os.path.dirname(above)
+    return settled.get(above)
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Each directory that lies in none of the others."""
+    chosen = tuple(dict.fromkeys(paths))
+    return tuple(path for path in chosen if not any(path != other and is_below(path, other) for other in chosen))
+
+
+def _wanted(scope: Scope, closed: Sequence[ClosedName], write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+    """Places and what they are to commands; the stricter word for a place counts."""
+    for path in write:
+        if path != "/":
+            yield path, "write"
+    for directory in scope.read or ():
+        if directory.real != "/" and not is_below(directory.real, *write):
+            yield directory.real, "read"
+    for name in closed:
+        yield from _closed(name, write)
+    for own in own_places():
+        if own.secret:
+            yield own.path, "hide"
+        elif is_below(own.path, *write):
+            yield own.path, "read"
+
+
+def _sockets(write: Sequence[str], allowed: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+    """What others listen on is out of reach. One that is allowed shows where its directory is masked."""
+    for path in foreign_sockets(write, allowed):
+        yield path, "hide"
+    for path in allowed:
+        if is_socket(path) and is_below(path, "/run", "/tmp"):
+            yield path, "write"
+
+
+def _closed(name: ClosedName, write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+    real = os.path.realpath(name.path) if name.is_link else name.path
+    if name.kind == "denied":
+        yield real, "hide"
+    elif name.kind == "protected":
+        if is_below(real, *write):
+            yield real, "read"
+    elif os.path.isdir(real):
+        if is_below(real, *write):
+            yield from _repository(real, write)
+    else:
+        if is_below(real, *write):
+            yield real, "read"
+        common = common_directory(real)
+        if common is not None:
+            yield from _repository(common, write)
+
+
+def _repository(directory: str, write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+    """A git directory: pinned, its instructions read-only, the rest data. It may lie outside the roots, when it is
+    the one that a worktree in them belongs to."""
+    yield directory, "write"
+    for place in instructions(directory):
+        real = os.path.realpath(place)
+        if is_below(real, directory, *write):
+            yield real, "read"
+            for above in _between(real, [directory]):
+                yield above, "write"
+
+
+def _between(path: str, roots: Sequence[str]) -> Iterator[str]:
+    """Every directory between a root and a place in it: pinned, so that nothing above the place can be moved."""
+    root = next((root for root in roots if path != root and is_below(path, root)), None)
+    above = os.path.dirname(path)
+    while root is not None and above != root and len(above) > len(root):
+        yield above
+        above = os.path.dirname(above)
+
+
+def _mount(path: str, kind: MountKind) -> Mount | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    # A directory's ctime moves with every name made in it; a file's only when it is written or replaced.
+    changed = 0 if stat.S_ISDIR(found.st_mode) or kind == "hide" else found.st_ctime_ns
+    return Mount(path, kind, (found.st_dev, found.st_ino, found.st_mode, changed))
+
+
+def _links(closed: Sequence[ClosedName]) -> Iterator[tuple[str, str]]:
+    for name in closed:
+        if name.is_link and name.kind != "denied":
+            try:
+                yield name.path, os.readlink(name.path)
+            except OSError:
+                continue
+
+
+def _allowed(mounts: Sequence[Mount], write: Sequence[str]) -> Iterator[str]:
+    """What a Landlock ruleset lets commands write: a root with our own code in it is allowed piece by piece, so that
+    commands can't make new names beside it."""
+    own = [place.path for place in own_places() if is_below(place.path, *write)]
+    for root in write:
+        yield from _pieces(root, own)
+    elsewhere = (mount.path for mount in mounts if mount.kind == "write" and stat.S_ISDIR(mount.identity[2]))
+    yield from (path for path in elsewhere if not is_below(path, *write))
+
+
+def _pieces(place: str, own: Sequence[str]) -> Iterator[str]:
+    if is_below(place, *own):
+        return
+    if not any(is_below(path, place) for path in own):
+        yield place
+        return
+    with os.scandir(place) as entries:
+        children = sorted(entry.path for entry in entries if not entry.is_symlink())
+    for child in children:
+        yield from _pieces(child, own)

@@ -1,0 +1,1 @@
+"""Where outputs and small state are kept between calls: on disk or in Redis."""

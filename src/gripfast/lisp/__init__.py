@@ -1,0 +1,1 @@
+"""Turns Lisp source text into a collapsed view of its forms. Pure: text in, text out."""

@@ -1,0 +1,261 @@
+"""Definitions by a tree-sitter grammar and one of our query files.
+
+In a query a definition is captured by its kind (`@function`, `@class` ...). Its name is the node's field `name`, or
+what its declarator ends in; its body the field `body`: the lines before it are the signature. Where a grammar has no
+such fields, `@name` and `@body` say what they are, or `@head` what the signature is. `@scope` qualifies a name from
+outside (a Go method's receiver). `@wrap` with `@inner` is a node whose lines belong to a definition (`export`,
+decorators); so do the lines of a `@mark` right above it.
+
+Patterns without children cost nothing to compile; over the others a large grammar takes long.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import pkgutil
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from gripfast.outline.definition import Definition, Parsed, Span, nested
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query, Tree
+    from tree_sitter import Parser as TreeParser
+
+    from gripfast.outline.languages import Language
+
+MOST_FAULTS = 100
+LONGEST_NAME = 200
+_EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<=\*/\n)(?=[A-Za-z_@$#])")
+# A macro before a declaration (`LUA_API int f(`) or before its name (`int ZEXPORT f(`), which no grammar can know.
+_MACRO = re.compile(
+    rb"^[A-Z][A-Z0-9_]{2,}(?:\([^;{}\n]*\))?(?=[ \t]*\n?[ \t]*(?:(?:[A-Za-z_]\w*)[\s*]{1,4}){1,4}[A-Za-z_]\w*\s?\()"
+    rb"|(?<=[\w*] )[A-Z][A-Z0-9_]{2,}(?= [A-Za-z_]\w*\s?\([^;]*$)",
+    re.MULTILINE,
+)
+_STORAGE = frozenset(b"static inline extern const volatile register unsigned signed".split())
+_ALL_HEAD = frozenset({"function", "method", "declaration"})  # without a body they are a signature and nothing else
+_AROUND_A_NAME = frozenset({"parenthesized_declarator", "reference_declarator", "attributed_declarator"})
+_PARTS = frozenset("name body head scope declarator inner wrap mark called tag attribute".split())
+
+
+def is_installed(language: Language) -> bool:
+    return importlib.util.find_spec(language.module) is not None
+
+
+def query_text(name: str) -> str:
+    """A query file; one that begins with `; inherits: x` has those of x as well."""
+    data = pkgutil.get_data(__name__.rpartition(".")[0], f"queries/{name}.scm")  # importlib.resources loads slowly
+    if data is None:
+        raise FileNotFoundError(name)
+    text = data.decode("utf-8")
+    first = text.partition("\n")[0]
+    base = first.partition("; inherits:")[2].strip()
+    return f"{query_text(base)}\n{text}" if base else text
+
+
+@functools.cache
+def _loaded(module: str, function: str, query: str) -> tuple[TreeParser, Query]:
+    from tree_sitter import Language, Parser, Query  # noqa: PLC0415 - of the extra
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some grammars are wrapped the old way
+        pointer: Any = getattr(importlib.import_module(module), function)()
+        language = Language(pointer)  # pyright: ignore[reportDeprecated] - which way depends on the grammar
+    return Parser(language), Query(language, query_text(query))
+
+
+def parsed(source: bytes, language: Language) -> Parsed:
+    """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
+    parser, query = _loaded(language.module, language.function, language.query)
+    marks = _own_rows(source) if language.macros else {}
+    if language.macros:
+        source = _MACRO.sub(_blank, source)
+    trailing = language.comment[0].encode() if language.docstring else b""
+    tree = parser.parse(source)
+    found = _read(source, tree, query, trailing, marks)
+    if tree.root_node.is_error:
+        pieces = [_read(piece, parser.parse(piece), query, trailing, {}, at) for piece, at in _pieces(source)]
+        found = max(found, _joined(pieces), key=lambda one: len(one.definitions))
+    return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What was read of a text or a part of it."""
+
+    definitions: list[tuple[Span, Definition]]
+    faults: list[tuple[int, int]]
+
+
+def _pieces(source: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
+    """A text that does not parse as a whole, cut where something begins at the left edge, so that a fault in one part
+    does not hide what the others define. With each part the bytes and rows before it."""
+    starts = [0, *(found.start() for found in _EDGE.finditer(source)), len(source)]
+    row = 0
+    for start, end in pairwise(starts):
+        piece = source[start:end]
+        yield piece, (start, row)
+        row += piece.count(b"\n")
+
+
+def _joined(pieces: list[_Piece]) -> _Piece:
+    return _Piece(
+        [each for piece in pieces for each in piece.definitions], [each for piece in pieces for each in piece.faults]
+    )
+
+
+def _read(
+    source: bytes, tree: Tree, query: Query, trailing: bytes, marks: dict[int, int], at: tuple[int, int] = (0, 0)
+) -> _Piece:
+    reading = _Reading(source, trailing, marks)
+    for pattern, captures in _matches(query, tree):
+        reading.take(pattern, captures)
+    if at == (0, 0):
+        return _Piece(reading.done(), _faults(tree))
+    (start, row) = at
+    definitions = [((a + start, b + start), each.moved(row)) for (a, b), each in reading.done()]
+    return _Piece(definitions, [(first + row, last + row) for first, last in _faults(tree)])
+
+
+def _matches(query: Query, tree: Tree) -> list[tuple[int, dict[str, list[Node]]]]:
+    from tree_sitter import QueryCursor  # noqa: PLC0415 - of the extra
+
+    return QueryCursor(query).matches(tree.root_node)
+
+
+def _faults(tree: Tree) -> list[tuple[int, int]]:
+    """Where the parser was lost. Only nodes that have an error inside are looked into."""
+    found: set[tuple[int, int]] = set()
+    open_nodes = [tree.root_node] if tree.root_node.has_error else []
+    while open_nodes and len(found) < MOST_FAULTS:
+        node = open_nodes.pop()
+        if node.is_missing or (node.is_error and node.parent is not None):
+            found.add(_rows(node))
+        else:
+            open_nodes += reversed([child for child in node.children if child.has_error or child.is_missing])
+    return sorted(found) or ([_rows(tree.root_node)] if tree.root_node.has_error else [])
+
+
+def _rows(node: Node) -> tuple[int, int]:
+    """The first and last row of a node, from 1. One that ends before a row's first column does not reach it."""
+    (first, _), (last, column) = node.start_point, node.end_point
+    return first + 1, (last if column == 0 and last > first else last + 1)
+
+
+def _blank(macro: re.Match[bytes]) -> bytes:
+    """Spaces instead, so that every position stays what it is; not where the word may be the type itself."""
+    before = macro.string[macro.string.rfind(b"\n", 0, macro.start()) + 1 : macro.start()]
+    words = before.replace(b"*", b" ").split()
+    is_typed = not words or any(word not in _STORAGE and not word.isupper() for word in words)
+    return b" " * len(macro[0]) if is_typed else macro[0]
+
+
+def _own_rows(source: bytes) -> dict[int, int]:
+    """The rows that have nothing but a macro: they belong to the declaration below."""
+    alone = [found.start() for found in _MACRO.finditer(source) if source[found.end() : found.end() + 1] == b"\n"]
+    rows = (source.count(b"\n", 0, start) + 1 for start in alone)
+    return {row: row for row in rows}
+
+
+class _Reading:
+    """The matches of one query, taken one by one."""
+
+    def __init__(self, source: bytes, trailing: bytes, marks: dict[int, int]) -> None:
+        self._source = source
+        self._trailing = trailing
+        self._found: dict[tuple[int, int], tuple[int, str, Node, dict[str, list[Node]]]] = {}
+        self._wraps: dict[int, Node] = {}
+        self._marks = marks  # last row to first row
+
+    def take(self, pattern: int, captures: dict[str, list[Node]]) -> None:
+        if "wrap" in captures:
+            self._wraps[captures["inner"][0].id] = captures["wrap"][0]
+            return
+        if "mark" in captures:
+            first, last = _rows(captures["mark"][0])
+            self._marks[last] = first
+            return
+        kind = next(name for name in captures if name not in _PARTS)
+        node, names = captures[kind][0], captures.get("name") or captures.get("declarator")
+        key = (node.id, names[0].id if names else 0)
+        if key not in self._found or self._found[key][0] > pattern:
+            self._found[key] = (pattern, kind, node, captures)
+
+    def done(self) -> list[tuple[Span, Definition]]:
+        return [self._definition(kind, node, captures) for _, kind, node, captures in self._found.values()]
+
+    def _definition(self, kind: str, node: Node, captures: dict[str, list[Node]]) -> tuple[Span, Definition]:
+        first, last = line, end = _rows(node)
+        outer = node
+        while (wrap := self._wraps.get(outer.id)) is not None:
+            first, last = _rows(outer := wrap)
+        while (above := self._marks.get(first - 1)) is not None:
+            first = above
+        last = self._without_comments(max(end, last), outer)
+        head = min(self._head(kind, node, captures), last)
+        name = self._name(kind, node, captures)
+        return (node.start_byte, node.end_byte), Definition(kind, name, first, line, head, last)
+
+    def _without_comments(self, last: int, node: Node) -> int:
+        """The last row of code, where only indentation ends a definition: comments after it are not its own."""
+        if not self._trailing:
+            return last
+        rows = self._source[node.start_byte : node.end_byte].rstrip().split(b"\n")
+        spare = len(rows)
+        while spare > 1 and (not rows[spare - 1].strip() or rows[spare - 1].lstrip().startswith(self._trailing)):
+            spare -= 1
+        return node.start_point[0] + spare
+
+    def _head(self, kind: str, node: Node, captures: dict[str, list[Node]]) -> int:
+        """The last row of the signature: the one a body begins on, unless the body has lines of its own."""
+        if "head" in captures:
+            return _rows(captures["head"][0])[1]
+        line = node.start_point[0] + 1
+        body = captures["body"][0] if "body" in captures else node.child_by_field_name("body")
+        if body is None:
+            return _rows(node)[1] if kind in _ALL_HEAD else line
+        (row, column), start = body.start_point, body.start_byte
+        if self._source[start - column : start].strip():
+            return row + 1
+        before = body.prev_sibling
+        while before is not None and (before.is_extra or before.type == "comment"):
+            before = before.prev_sibling
+        return line if before is None else max(line, before.end_point[0] + 1)
+
+    def _name(self, kind: str, node: Node, captures: dict[str, list[Node]]) -> str:
+        names = captures.get("name")
+        own = self._text(names[0], names[-1]) if names else self._field_name(node, captures)
+        if kind == "impl":
+            own = own.partition("<")[0]
+        scope = captures.get("scope")
+        return f"{self._text(scope[0], scope[0])}.{own}" if scope else own
+
+    def _field_name(self, node: Node, captures: dict[str, list[Node]]) -> str:
+        """What a node's own fields call it; a node that only has a keyword is called by that."""
+        found = captures["declarator"][0] if "declarator" in captures else node.child_by_field_name("name")
+        found = found or node.child_by_field_name("declarator") or node.child(0)
+        while found is not None and (inner := _declared(found)) is not None:
+            found = inner
+        return self._text(found, found) if found is not None else ""
+
+    def _text(self, first: Node, last: Node) -> str:
+        text = self._source[first.start_byte : min(last.end_byte, first.start_byte + LONGEST_NAME)]
+        words = " ".join(text.decode("utf-8", "replace").replace('"', "").split())
+        return (words.strip("'`*&") or words).replace("::", ".")
+
+
+def _declared(node: Node) -> Node | None:
+    """One step down a declarator, as of `*(*name)(int)`."""
+    if node.type == "operator_cast":
+        return None
+    inner = node.child_by_field_name("declarator")
+    if inner is None and node.type in _AROUND_A_NAME:
+        inner = node.named_child(0)
+    return inner

@@ -1,0 +1,9 @@
+(class_declaration) @class
+(record_declaration) @class
+(interface_declaration) @interface
+(annotation_type_declaration) @interface
+(enum_declaration) @enum
+(method_declaration) @method
+(constructor_declaration) @method
+(compact_constructor_declaration) @method
+(annotation_type_element_declaration) @method

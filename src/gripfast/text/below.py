@@ -1,0 +1,16 @@
+"""Whether one absolute path lies below another, judged on the text alone."""
+
+from __future__ import annotations
+
+
+def is_below(path: str, *bases: str) -> bool:
+    """Whether an absolute path is one of these directories or lies in one."""
+    return any(after(base, path) is not None for base in bases)
+
+
+def after(base: str, path: str) -> str | None:
+    """What follows a directory in a path; None when the path is not below it."""
+    if path == base:
+        return ""
+    prefix = f"{base.rstrip('/')}/"
+    return path[len(prefix) :] if path.startswith(prefix) else None

@@ -1,1 +1,0 @@
-"""The corridor: one call from door to door. Read run.py first."""

@@ -1,1 +1,0 @@
-"""Common Lisp source text to forms to a collapsed view. Pure: text in, text out."""

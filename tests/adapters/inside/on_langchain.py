@@ -1,0 +1,104 @@
+"""LangChain with a scripted chat model in a graph: results, interrupts, errors, cancellation, plain calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from gripfast import Session
+from gripfast.adapters.langchain import tools
+
+pytestmark = pytest.mark.anyio
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+GO: Any = {"messages": [("user", "go")]}
+
+
+class Played(GenericFakeChatModel):
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+
+def agent_of(session: Session, *calls: tuple[str, Any]) -> Any:
+    said = [
+        AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{number}"}])
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    model = Played(messages=iter([*said, AIMessage("done")]))
+    return create_agent(model, tools=tools(session), checkpointer=InMemorySaver())
+
+
+def answers(result: Any) -> list[ToolMessage]:
+    return [message for message in result["messages"] if isinstance(message, ToolMessage)]
+
+
+async def test_a_run_reads_sees_pictures_and_learns_what_was_wrong(session: Session) -> None:
+    calls = [{"file_path": "a.txt"}, {"file_path": "dot.png"}, {"nope": 1}]
+    result = await agent_of(session, *(("Read", one) for one in calls)).ainvoke(GO, THREAD)
+    text, picture, unknown = answers(result)
+    assert text.content == "     1\tone\n     2\ttwo" and text.artifact["output_ref"] is None
+    assert picture.content[1]["type"] == "image" and picture.content[1]["mime_type"] == "image/png"
+    assert unknown.status == "error" and "`nope`: no such argument" in unknown.content
+
+
+WRITE = ("Write", {"file_path": "new.txt", "content": "x\n"})
+
+
+@pytest.mark.parametrize(
+    "answer", [True, {"decision": "approve"}, False, {"decision": "reject", "message": "why not"}, 1]
+)
+async def test_a_write_interrupts_until_it_is_resumed(session: Session, project: Path, answer: Any) -> None:
+    agent = agent_of(session, WRITE)
+    (interrupt,) = (await agent.ainvoke(GO, THREAD))["__interrupt__"]
+    assert set(interrupt.value) == {"tool", "arguments", "shown", "reason"}
+    assert not (project / "new.txt").exists()
+    (said,) = answers(await agent.ainvoke(Command(resume=answer), THREAD))
+    yes = answer is True or answer == {"decision": "approve"}
+    assert (project / "new.txt").exists() is yes
+    assert ("why not" in said.content) is (isinstance(answer, dict) and not yes)
+
+
+async def test_always_is_not_asked_again(session: Session, project: Path) -> None:
+    agent = agent_of(session, WRITE, ("Write", {"file_path": "more.txt", "content": ""}))
+    await agent.ainvoke(GO, THREAD)
+    await agent.ainvoke(Command(resume="always"), THREAD)
+    assert (project / "more.txt").exists()
+
+
+async def test_without_await_a_graph_is_interrupted_as_well(session: Session, project: Path) -> None:
+    agent = agent_of(session, WRITE)
+    assert (await asyncio.to_thread(agent.invoke, GO, THREAD))["__interrupt__"]
+    await asyncio.to_thread(agent.invoke, Command(resume=True), THREAD)
+    assert (project / "new.txt").exists()
+
+
+async def test_outside_of_a_graph_there_is_nobody_to_ask(session: Session, project: Path) -> None:
+    (write,) = tools(session, only=["Write"])
+    assert "nobody was asked" in await write.ainvoke(WRITE[1])
+    assert not (project / "new.txt").exists()
+
+
+async def test_cancelling_a_run_ends_the_process(session: Session, is_running: Callable[[str], bool]) -> None:
+    agent = agent_of(session, ("Bash", {"command": "sleep 277.25"}))
+    run = asyncio.ensure_future(agent.ainvoke(GO, THREAD))
+    while not is_running("277.25"):
+        await asyncio.sleep(0.05)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert not is_running("277.25")
+
+
+async def test_a_session_closed_underneath_is_an_error_message(session: Session) -> None:
+    agent = agent_of(session, ("Read", {"file_path": "a.txt"}))
+    await session.close()
+    (said,) = answers(await agent.ainvoke(GO, THREAD))
+    assert said.status == "error" and "the session is closed" in said.content

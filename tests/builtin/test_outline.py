@@ -1,0 +1,425 @@
+"""outline: what a model sees of a file and of a directory, and what hostile files cost."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gripfast.builtin.outlining import Outlines
+from gripfast.builtin.session import TOOLS, open_session
+from gripfast.host.files.scope import Scope
+from gripfast.host.program import worker
+from gripfast.host.program.worker import Workers
+from gripfast.outline.definition import Definition, Parsed
+from gripfast.outline.text import SourceText
+from gripfast.outline.view import Fold, collapsed
+from searching import call, code, make, text
+
+pytest.importorskip("tree_sitter_python")
+
+BODY = "".join(f"        x = {number}\n" for number in range(20))
+BOX = f'''"""Boxes."""
+import os
+
+LIMIT = 3
+
+
+@cached
+class Box(
+    Base,
+):
+    """A box.
+
+    More words.
+    """
+
+    # Says how large it is.
+    def size(self) -> int:
+{BODY}
+    def open(self, key: str, *, force: bool = False) -> None:
+        """Opens it."""
+{BODY}
+
+def make(size):
+    needle = 1
+{BODY}
+'''
+SEEN = """\
+… 1–2
+     4	LIMIT = 3
+     7	@cached
+     8	class Box(
+     9	    Base,
+    10	):
+    11	    \"""A box.
+… 13–14
+    16	    # Says how large it is.
+    17	    def size(self) -> int:
+… 18–37
+    39	    def open(self, key: str, *, force: bool = False) -> None:
+    40	        \"""Opens it.\"""
+… 41–60
+    63	def make(size):
+… 64–84
+[11 of 85 lines; name_pattern="make" shows that in full]"""
+
+
+def test_a_file_is_its_definitions_with_true_numbers_and_folded_bodies(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    assert text(tmp_path, "outline", path="box.py") == SEEN
+
+
+def shown(answer: str) -> dict[int, str]:
+    return {int(row): line for row, line in re.findall(r"(?m)^ *(\d+)\t(.*)$", answer)}
+
+
+def folds(answer: str) -> list[tuple[int, int]]:
+    found = re.findall(r"(?m)^… (\d+)(?:–(\d+))?$", answer)
+    return [(int(first), int(last or first)) for first, last in found]
+
+
+def test_what_matches_the_name_is_shown_in_full(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    rows = shown(text(tmp_path, "outline", path="box.py", name_pattern=r"Box\.open"))
+    assert set(range(39, 61)) <= set(rows)
+    assert 20 not in rows and 17 in rows
+
+
+def test_a_definition_with_a_matching_line_is_shown_in_full(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    rows = shown(text(tmp_path, "outline", path="box.py", content_pattern="needle"))
+    assert set(range(63, 85)) <= set(rows)
+    assert 20 not in rows
+
+
+def test_a_line_outside_every_definition_is_shown_with_its_neighbours(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    rows = shown(text(tmp_path, "outline", path="box.py", content_pattern="^import os"))
+    assert {1, 2, 3, 4} <= set(rows)
+
+
+def test_patterns_that_match_nothing_are_said_so(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    assert "nothing in it matches 'absent'" in text(tmp_path, "outline", path="box.py", name_pattern="absent")
+
+
+@pytest.mark.parametrize(("argument", "pattern"), [("name_pattern", "("), ("content_pattern", "(")])
+def test_a_bad_pattern_is_told(tmp_path: Path, argument: str, pattern: str) -> None:
+    make(tmp_path, {"box.py": BOX})
+    assert code(tmp_path, "outline", path="box.py", **{argument: pattern}) == "INVALID_REGEX"
+
+
+def test_a_pattern_that_explodes_is_stopped(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": f"def {'a' * 190}(): pass\n"})
+    began = time.monotonic()
+    message = call(tmp_path, "outline", path="a.py", name_pattern="(a|aa|aaa)+$(?<=b)")
+    assert time.monotonic() - began < 60
+    assert message.error is None or message.error.code == "TIMEOUT"
+
+
+def test_what_was_outlined_may_be_edited(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+
+    async def both() -> None:
+        async with open_session(Scope.workspace(tmp_path)) as session:
+            await session.call("outline", {"path": "box.py"})
+            edited = await session.call(
+                "Edit", {"file_path": "box.py", "old_string": "LIMIT = 3", "new_string": "LIMIT = 4"}
+            )
+            assert edited.error is None, edited.content
+
+    anyio.run(both)
+
+
+def test_a_small_file_is_shown_whole(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": "import os\n\ndef run():\n    return 1\n"})
+    assert set(shown(text(tmp_path, "outline", path="a.py"))) == {1, 2, 3, 4}
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": ""})
+    assert text(tmp_path, "outline", path="a.py") == "[`a.py` is empty]"
+
+
+def test_the_definitions_inside_a_large_function_are_shown(tmp_path: Path) -> None:
+    inner = "".join(f"    def inner{n}():\n{BODY}\n" for n in range(10))
+    make(tmp_path, {"a.py": f"def outer():\n{inner}", "b.py": f"def outer():\n    def inner():\n{BODY}" + BODY * 2})
+    assert "inner7" in text(tmp_path, "outline", path="a.py")
+    assert "def inner" not in text(tmp_path, "outline", path="b.py")
+
+
+def test_the_limit_folds_inner_definitions_before_it_cuts(tmp_path: Path) -> None:
+    methods = "".join(f"    def m{n}(self):\n        a = 1\n        return a\n\n" for n in range(30))
+    make(tmp_path, {"a.py": "".join(f"class C{n}:\n{methods}\n" for n in range(4))})
+    answer = text(tmp_path, "outline", path="a.py", limit=20)
+    assert list(shown(answer).values()) == [f"class C{n}:" for n in range(4)]
+    assert "inner definitions are folded" in answer
+    cut = text(tmp_path, "outline", path="a.py", limit=3)
+    assert len(shown(cut)) + len(folds(cut)) == 3
+    assert 'Read(file_path="a.py", offset=' in cut
+
+
+# --- broken, unknown, other formats ---
+
+
+def test_of_broken_code_what_parses_is_outlined_and_the_rest_is_named(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": f"def good(a):\n{BODY}\ndef (:\n    )\n\n\ndef other(b):\n{BODY}"})
+    answer = text(tmp_path, "outline", path="a.py")
+    rows = shown(answer)
+    assert rows[1] == "def good(a):" and rows[27] == "def other(b):"
+    assert "does not parse at line" in answer
+
+
+def test_code_that_does_not_parse_at_all_is_never_empty(tmp_path: Path) -> None:
+    make(tmp_path, {"a.java": "]] }} (( \n" * 100})
+    answer = text(tmp_path, "outline", path="a.java")
+    assert shown(answer) and "does not parse" in answer
+
+
+def test_an_unknown_language_is_folded_by_indentation_and_said_so(tmp_path: Path) -> None:
+    make(
+        tmp_path, {"a.xyz": "".join(f"thing {n}\n  inside of it\n  there is more\n  and more\n\n" for n in range(20))}
+    )
+    answer = text(tmp_path, "outline", path="a.xyz")
+    assert list(shown(answer).values()) == [f"thing {n}" for n in range(20)]
+    assert "in no language that outline knows; folded by indentation" in answer
+
+
+def test_a_missing_grammar_is_a_clear_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, {"a.kt": "".join(f"fun f{n}() {{\n  a\n  b\n}}\n" for n in range(20))})
+    monkeypatch.setattr(worker, "installed_places", lambda: list[str]())
+    answer = text(tmp_path, "outline", path="a.kt")
+    assert "Kotlin needs tree-sitter-kotlin: pip install 'gripfast[outline]'" in answer
+    assert shown(answer)[1] == "fun f0() {"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "seen"),
+    [
+        ("a.md", "# A\n\nwords\n\n## B\n\n" + "x\n\n" * 40, ["# A", "## B"]),
+        (
+            "a.json",
+            '{\n  "a": {\n' + '    "x": 1,\n' * 40 + '    "y": 2\n  },\n  "b": 1\n}\n',
+            ['  "a": {', '  "b": 1'],
+        ),
+        ("a.yaml", "a:\n  b:\n" + "    - x\n" * 40 + "c: 1\n", ["a:", "  b:", "c: 1"]),
+        ("a.toml", "[a]\n" + "x = 1\n" * 40 + "[b.c]\ny = 1\n", ["[a]", "[b.c]"]),
+        (
+            "a.lisp",
+            "(defun run (x)\n" + "  (go x)\n" * 40 + ")\n(defvar *y* 1)\n",
+            ["(defun run (x)", "(defvar *y* 1)"],
+        ),
+    ],
+)
+def test_other_formats_have_the_same_view(tmp_path: Path, name: str, content: str, seen: list[str]) -> None:
+    make(tmp_path, {name: content})
+    lines = list(shown(text(tmp_path, "outline", path=name)).values())
+    assert [line for line in seen if line not in lines] == []
+    assert len(lines) < 30
+
+
+def test_a_notebook_is_shown_by_cells_with_the_numbers_that_read_gives(tmp_path: Path) -> None:
+    cells = [
+        f'{{"cell_type": "code", "source": ["def f{n}():\\n", "    return {n}\\n", "a\\n", "b\\n", "c\\n"]}}'
+        for n in range(12)
+    ]
+    make(tmp_path, {"a.ipynb": f'{{"cells": [{", ".join(cells)}]}}'})
+    answer = shown(text(tmp_path, "outline", path="a.ipynb"))
+    read = shown(text(tmp_path, "Read", file_path="a.ipynb"))
+    assert answer[7] == "<cell 2 code>" and answer[8] == "def f1():"
+    assert all(read[row] == line for row, line in answer.items())
+
+
+# --- hostile ---
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.py", "(" * 50_000),
+        ("a.json", "[" * 50_000),
+        ("a.c", "void f() " + "{" * 50_000),
+        ("a.js", "f(" * 50_000),
+        ("a.html", "<div>" * 50_000),
+        ("a.lisp", "(" * 50_000),
+        ("a.md", "> " * 50_000),
+        ("a.yaml", "- " * 20_000),
+    ],
+)
+def test_deep_nesting_is_answered_and_the_server_lives(tmp_path: Path, name: str, content: str) -> None:
+    make(tmp_path, {name: content + "\n", "b.py": BOX})
+
+    async def both() -> tuple[str, str]:
+        async with open_session(Scope.workspace(tmp_path)) as session:
+            hostile = await session.call("outline", {"path": name})
+            return hostile.text, (await session.call("outline", {"path": "b.py"})).text
+
+    began = time.monotonic()
+    hostile, good = anyio.run(both)
+    assert time.monotonic() - began < 60
+    assert hostile and len(hostile) < 70_000
+    assert "class Box(" in good
+
+
+def test_a_hundred_megabytes_are_refused_and_nine_are_not_parsed(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": b"x = 1\n" * 17_000_000, "b.py": b"def f():\n    return 1\n" * 450_000})
+    assert code(tmp_path, "outline", path="a.py") == "SIZE_LIMIT_EXCEEDED"
+    answer = text(tmp_path, "outline", path="b.py")
+    assert "too large to be parsed" in answer and len(answer) < 70_000
+
+
+def test_nuls_are_binary_and_odd_bytes_are_shown(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": b"def f():\n\0\n", "b.py": b"# caf\xe9\n" + BOX.encode(), "c.py": BOX.encode("utf-16")})
+    assert code(tmp_path, "outline", path="a.py") == "BINARY_NOT_SUPPORTED"
+    odd = text(tmp_path, "outline", path="b.py")
+    assert shown(odd)[18] == "    def size(self) -> int:" and "not UTF-8" in odd
+    assert shown(text(tmp_path, "outline", path="c.py"))[17] == "    def size(self) -> int:"
+
+
+HOSTILE = """
+import ctypes, time
+def hang(order, data):
+    time.sleep(1000)
+def crash(order, data):
+    ctypes.string_at(0)
+"""
+
+
+@pytest.mark.parametrize(("function", "said"), [("hang", "it took too long"), ("crash", "its reader broke down")])
+def test_a_grammar_that_hangs_or_crashes_is_said_and_the_file_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, said: str
+) -> None:
+    make(tmp_path, {"hostile_grammar.py": HOSTILE, "project/box.py": BOX})
+    monkeypatch.setattr(worker, "_OWN", str(tmp_path))
+    outlines = Outlines(Workers(f"hostile_grammar:{function}", seconds=0.5))
+
+    async def once() -> str:
+        scope = Scope.workspace(tmp_path / "project")
+        async with open_session(scope, overrides={"outlines": lambda: outlines}) as session:
+            return (await session.call("outline", {"path": "box.py"})).text
+
+    answer = anyio.run(once)
+    assert f"the Python could not be parsed: {said}; folded by indentation" in answer
+    assert shown(answer)[63] == "def make(size):"
+
+
+# --- directories ---
+
+
+def test_a_directory_is_what_its_files_define(tmp_path: Path) -> None:
+    make(tmp_path, {"src/box.py": BOX, "src/deep/b.go": "package b\n\nfunc Run() {\n}\n", "README.md": "# Title\n"})
+    assert text(tmp_path, "outline", path=".").splitlines() == [
+        "README.md (1 line)",
+        "     1	# Title",
+        "src/box.py (85 lines)",
+        "     8	class Box(",
+        "    63	def make(size):",
+        "src/deep/b.go (4 lines)",
+        "     3	func Run() {",
+        "[3 files]",
+    ]
+
+
+def test_the_deepest_directories_are_folded_first(tmp_path: Path) -> None:
+    files = {f"a/b/c/f{n}.py": "def deep(): pass\n" for n in range(50)}
+    make(tmp_path, {**files, "top.py": "def top(): pass\n", "a/mid.py": "def mid(): pass\n"})
+    answer = text(tmp_path, "outline", path=".", limit=20)
+    assert "def top" in answer and "def mid" in answer
+    assert "a/b/c/ … 50 files" in answer
+    assert answer.endswith('[52 files; 50 in folded directories: outline(path="a/b/c")]')
+
+
+def test_ignored_files_are_left_out(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "built/\n", "built/a.py": "def a(): pass\n", "b.py": "def b(): pass\n"})
+    assert "built" not in text(tmp_path, "outline", path=".")
+
+
+def test_denied_files_are_left_out_of_a_map(tmp_path: Path) -> None:
+    make(tmp_path, {"secret/a.py": "def a(): pass\n", "b.py": "def b(): pass\n"})
+    answer = text(Scope.workspace(tmp_path, deny=["secret/**"]), "outline", path=".")
+    assert "def b" in answer and "def a" not in answer
+
+
+def test_a_pattern_on_a_directory_finds_definitions_in_all_files(tmp_path: Path) -> None:
+    make(tmp_path, {"a/box.py": BOX, "b/other.py": "class Other:\n    def open(self):\n        needle()\n"})
+    answer = text(tmp_path, "outline", path=".", name_pattern=r"\.open$")
+    assert set(shown(answer)) == {39, 2} and "2 definitions that match" in answer
+    assert "a/box.py" in text(tmp_path, "outline", path=".", content_pattern="needle =")
+    assert "no definition matches" in text(tmp_path, "outline", path=".", name_pattern="absent")
+
+
+def test_a_changed_file_is_outlined_anew(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": "def before(): pass\n"})
+
+    async def twice() -> tuple[str, str]:
+        async with open_session(Scope.workspace(tmp_path)) as session:
+            first = await session.call("outline", {"path": "."})
+            make(tmp_path, {"a.py": "def after1(): pass\n"})
+            return first.text, (await session.call("outline", {"path": "."})).text
+
+    first, second = anyio.run(twice)
+    assert "before" in first and "after1" in second
+
+
+def test_a_place_outside_the_scope_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, {"in/a.py": BOX, "out/b.py": BOX})
+    scope = Scope.workspace(tmp_path / "in")
+    assert code(scope, "outline", path=str(tmp_path / "out")) == "SANDBOX_VIOLATION"
+    assert code(scope, "outline", path="../out/b.py") == "SANDBOX_VIOLATION"
+
+
+# --- the hint of Read ---
+
+
+def test_a_long_read_of_source_ends_with_a_hint_where_outline_is_offered(tmp_path: Path) -> None:
+    make(tmp_path, {"a.py": "x = 1\n" * 3000, "a.log": "x\n" * 3000, "b.py": "x = 1\n"})
+    assert text(tmp_path, "Read", file_path="a.py").endswith('\n[outline(path="a.py") shows what it defines]')
+    assert "outline" not in text(tmp_path, "Read", file_path="a.log")
+    assert "outline" not in text(tmp_path, "Read", file_path="b.py")
+
+    async def alone() -> str:
+        tools = [tool for tool in TOOLS if tool.name == "Read"]
+        async with open_session(Scope.workspace(tmp_path), builtin=tools) as session:
+            return (await session.call("Read", {"file_path": "a.py"})).text
+
+    assert "outline" not in anyio.run(alone)
+
+
+# --- whatever is defined, every row is shown or folded, and none twice ---
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> tuple[list[str], Parsed]:
+    total = draw(st.integers(31, 120))
+    lines = draw(st.lists(st.sampled_from(["", "x", "    y", "}", "# words"]), min_size=total, max_size=total))
+    found: list[Definition] = []
+    for _ in range(draw(st.integers(0, 8))):
+        start = draw(st.integers(1, total))
+        end = draw(st.integers(start, total))
+        head = draw(st.integers(start, end))
+        kind = draw(st.sampled_from(["function", "class", "constant"]))
+        found.append(Definition(kind, "n", start, start, head, end, draw(st.integers(0, 3))))
+    return lines, Parsed(tuple(sorted(found, key=lambda each: (each.start, -each.end))))
+
+
+@settings(deadline=None)
+@given(definitions(), st.integers(1, 200))
+def test_rows_and_folds_never_overlap_and_leave_out_only_what_has_no_words(
+    given_: tuple[list[str], Parsed], limit: int
+) -> None:
+    lines, found = given_
+    view = collapsed(SourceText(lines, ("#",)), found, limit=limit)
+    covered: list[int] = []
+    for row in view.rows:
+        covered += range(row.first, row.last + 1) if isinstance(row, Fold) else [row]
+    assert covered == sorted(set(covered)) and all(1 <= row <= len(lines) for row in covered)
+    assert len(view.rows) <= limit
+    if view.cut is None:
+        missing = set(range(1, len(lines) + 1)) - set(covered)
+        assert {lines[row - 1].strip() for row in missing} <= {"", "}", "# words"}

@@ -1,0 +1,403 @@
+"""The record through a session: every change is seen, and taken back where nobody else has changed it since."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gripfast.builtin.session import WorkspaceSession, open_session
+from gripfast.call.cache import OutputCache
+from gripfast.call.decision import PermissionRule
+from gripfast.call.rules import Permissions
+from gripfast.host.files.scope import Scope
+from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
+from gripfast.host.record.undo import UndoResult
+from gripfast.messages import ToolCall
+
+pytestmark = pytest.mark.anyio
+
+Tree = dict[str, tuple[str, int, bytes]]
+
+
+def tree_of(root: Path) -> Tree:
+    """Every name below a directory: its kind, mode and content."""
+    found: Tree = {}
+    for above, directories, files in os.walk(os.fsencode(root)):
+        for name in (*directories, *files):
+            path = os.path.join(above, name)
+            state = os.lstat(path)
+            shown = os.fsdecode(os.path.relpath(path, os.fsencode(root)))
+            if stat.S_ISLNK(state.st_mode):
+                found[shown] = ("link", 0, os.readlink(path))
+            elif stat.S_ISDIR(state.st_mode):
+                found[shown] = ("directory", stat.S_IMODE(state.st_mode), b"")
+            else:
+                with open(path, "rb") as file:
+                    found[shown] = ("file", stat.S_IMODE(state.st_mode), file.read())
+    return {name: value for name, value in found.items() if not name.startswith(".git")}
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "ws"
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "empty").mkdir()
+    (root / "a").write_text("one\n")
+    (root / "b").write_bytes(b"\0\xff binary")
+    (root / "run").write_text("#!/bin/sh\n")
+    (root / "run").chmod(0o755)
+    (root / "deep" / "er" / "c").write_text("deep\n")
+    (root / "link").symlink_to("a")
+    (root / "loop").symlink_to("loop")
+    (root / "out").symlink_to("/etc")
+    return root
+
+
+def opened(root: Path, **options: Any) -> WorkspaceSession:
+    given: dict[str, Any] = {"record": True, "sandbox": "off", "cache": OutputCache(), **options}
+    return open_session(Scope.workspace(root), **given)
+
+
+@pytest.fixture
+async def session(root: Path, state: Path) -> AsyncIterator[WorkspaceSession]:
+    async with opened(root) as session:
+        yield session
+
+
+async def bash(session: WorkspaceSession, command: str) -> str:
+    return (await session.call("Bash", {"command": command})).text
+
+
+def names(result: UndoResult) -> list[str]:
+    return [done.path for done in result.restored]
+
+
+COMMANDS = {
+    "a new file": "echo x > new",
+    "a changed file": "echo x >> a",
+    "a replaced file": "echo x > t; mv t a",
+    "a deleted file": "rm a",
+    "a binary file": "printf 'x\\0y' > b",
+    "a truncated file": "truncate -s 0 a",
+    "an empty file": "rm a; touch a",
+    "sed in place": "sed -i s/one/two/ a",
+    "a mode": "chmod 600 run; chmod 700 deep",
+    "a rename": "mv a z",
+    "a rename over another": "mv a b",
+    "a rename that changes the case alone": "mv a A",
+    "a directory renamed": "mv deep far",
+    "a directory renamed and changed": "mv deep far; echo x >> far/er/c; rm a",
+    "a tree deleted": "rm -r deep",
+    "a tree made": "mkdir -p n/m/o; echo x > n/m/o/f; ln -s f n/m/o/l",
+    "an empty directory made": "mkdir new",
+    "an empty directory deleted": "rmdir empty",
+    "a file that becomes a directory": "rm a; mkdir a; echo x > a/b",
+    "a directory that becomes a file": "rm -r deep; echo x > deep",
+    "a link made": "ln -s nowhere l; ln -s / top; ln -s self self",
+    "a link deleted": "rm link loop",
+    "a link that points elsewhere": "ln -sfn b link",
+    "a link that becomes a file": "rm link; echo x > link",
+    "a file that becomes a link": "rm a; ln -s b a",
+    "a hard link": "ln a hard; echo x >> new",
+    "names that are no text": "echo x > $'\\xff\\xfe'; mv b $'b\\x80'",
+    "odd names": "touch -- 'a b' $'new\\nline' '-rf' '*' '\\' '\"'",
+    "a long name": "touch $(printf 'n%.0s' $(seq 250))",
+    "many files": "mkdir m; cd m; for i in $(seq 300); do echo $i > $i; done",
+    "an archive": "tar cf t.tar a deep; rm -r deep; tar xf t.tar; echo y > deep/new",
+    "a copy": "cp -r deep copy; cp a copy/a",
+    "a read-only directory": "chmod 555 deep/er; chmod 500 deep",
+    "everything": "rm -rf ./*; echo x > only",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_what_a_command_did_is_taken_back_and_put_back_again(
+    name: str, session: WorkspaceSession, root: Path
+) -> None:
+    before = tree_of(root)
+    await bash(session, COMMANDS[name])
+    after = tree_of(root)
+    assert after != before
+    planned = await session.undo(dry_run=True)
+    assert tree_of(root) == after
+    done = await session.undo()
+    assert (done.refused, names(done)) == ((), names(planned))
+    assert tree_of(root) == before
+    assert done.call is not None
+    again = await session.undo(calls=[done.call])
+    assert again.refused == ()
+    assert tree_of(root) == after
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["without git", "in git"])
+async def test_many_commands_without_one_write_are_all_taken_back(with_git: bool, root: Path, state: Path) -> None:
+    """An agent that uses Bash alone: nothing is lost, whether or not there is git."""
+    if with_git:
+        script = "git init -q . && git add a b deep && git -c user.name=x -c user.email=x commit -qm x; echo d >> b"
+        subprocess.run(["bash", "-c", script], cwd=root, check=True)
+    before = tree_of(root)
+    async with opened(root) as session:
+        for number in range(24):
+            await bash(
+                session, f"echo {number} >> a; rm -f deep/er/c; echo x > f{number}; mv f{number} g; sed -i s/d/e/ b"
+            )
+        done = await session.undo(calls=[call.number for call in session.record.calls() if call.changes])
+    assert done.refused == ()
+    assert tree_of(root) == before
+
+
+async def test_a_write_and_an_edit_are_taken_back_with_the_directories_they_made(
+    session: WorkspaceSession, root: Path
+) -> None:
+    before = tree_of(root)
+    await session.call("Read", {"file_path": "a"})
+    await session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"})
+    await session.call("Write", {"file_path": "x/y/new", "content": "n\n"})
+    calls = session.record.calls()
+    assert [call.tool for call in calls] == ["Read", "Edit", "Write"]
+    assert [len(call.changes) for call in calls] == [0, 1, 3]
+    await session.undo(calls=[2, 3])
+    assert tree_of(root) == before
+
+
+async def test_a_path_that_somebody_changed_since_is_refused_and_the_rest_is_restored(
+    session: WorkspaceSession, root: Path
+) -> None:
+    await bash(session, "echo x >> a; echo x > new; mkdir dir; rm b")
+    (root / "a").write_text("theirs\n")
+    (root / "dir" / "theirs").write_text("theirs\n")
+    done = await session.undo()
+    assert names(done) == ["b", "new"]
+    assert [refused.path for refused in done.refused] == ["a", "dir"]
+    assert "gripfast diff 1 --path a" in done.refused[0].reason
+    assert (root / "a").read_text() == (root / "dir" / "theirs").read_text() == "theirs\n"
+
+
+async def test_a_later_call_is_named_as_the_reason(session: WorkspaceSession, root: Path) -> None:
+    await bash(session, "echo x >> a")
+    await bash(session, "echo y >> a")
+    assert "call 2 changed it later" in (await session.undo(calls=[1])).refused[0].reason
+    assert (await session.undo(calls=[1, 2])).refused == ()
+    assert (root / "a").read_text() == "one\n"
+
+
+async def test_each_undo_without_a_number_goes_one_call_further_back(session: WorkspaceSession, root: Path) -> None:
+    await bash(session, "echo x >> a")
+    await bash(session, "echo y >> a")
+    assert (await session.undo()).calls == (2,)
+    assert (await session.undo()).calls == (1,)
+    assert (root / "a").read_text() == "one\n"
+    with pytest.raises(Exception, match="no call of this session"):
+        await session.undo()
+
+
+async def test_paths_choose_what_is_taken_back(session: WorkspaceSession, root: Path) -> None:
+    await bash(session, "echo x >> a; echo x >> deep/er/c; rm b")
+    assert names(await session.undo(paths=["deep"])) == ["deep/er/c"]
+    assert not (root / "b").exists()
+
+
+async def test_nothing_is_put_back_through_a_link(session: WorkspaceSession, root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside" / "er"
+    outside.mkdir(parents=True)
+    await bash(session, "rm deep/er/c")
+    (root / "deep" / "er").rmdir()
+    (root / "deep").rmdir()
+    (root / "deep").symlink_to(outside.parent)
+    done = await session.undo()
+    assert [refused.path for refused in done.refused] == ["deep/er/c"]
+    assert list(outside.iterdir()) == []
+
+
+async def test_what_is_not_covered_is_named_in_the_answer_and_refused(root: Path, state: Path) -> None:
+    (root / "large").write_bytes(b"x" * 2000)
+    async with opened(root, record=RecordOptions(largest_file=1000)) as session:
+        text = await bash(session, "rm large; mkdir -p node_modules; echo x > a")
+        assert "[undo does not cover: large (larger than 1000 bytes)]" in text
+        done = await session.undo()
+        assert names(done) == ["a", "node_modules"]
+        assert [refused.path for refused in done.refused] == ["large"]
+
+
+async def test_what_a_command_does_in_git_is_named_and_not_undone(root: Path, state: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    async with opened(root) as session:
+        text = await bash(session, "git config a.b c; echo x > a")
+        assert "[undo does not cover: .git (what is inside is not recorded)]" in text
+        assert "does not cover" not in await bash(session, "git config a.b d; echo y > a")
+        assert session.record.calls()[1].uncovered
+        assert names(await session.undo()) == ["a"]
+
+
+async def test_what_git_ignores_is_not_covered_and_named(root: Path, state: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "x.log").write_text("x\n")
+    async with opened(root) as session:
+        assert "x.log (ignored by git)" in await bash(session, "rm x.log")
+
+
+@pytest.mark.parametrize("attributes", ["", "* filter=upper"])
+async def test_a_file_that_git_filters_is_put_back_as_it_was(attributes: str, root: Path, state: Path) -> None:
+    (root / ".gitattributes").write_text(attributes)
+    script = (
+        "git init -q . && git config filter.upper.clean 'tr a-z A-Z' && git add . && touch -d '+1 sec' .git/index"
+    )
+    subprocess.run(["bash", "-c", script], cwd=root, check=True)
+    before = tree_of(root)
+    async with opened(root) as session:
+        await bash(session, "rm -r a deep")
+        assert (await session.undo()).refused == ()
+    assert tree_of(root) == before
+
+
+async def test_the_record_is_private_and_a_line_has_what_the_page_promises(
+    session: WorkspaceSession, root: Path, state: Path
+) -> None:
+    await session.call("Write", {"file_path": "new", "content": "n" * 9000})
+    for above, directories, files in os.walk(state / "gripfast" / "record"):
+        assert all(stat.S_IMODE(os.lstat(f"{above}/{name}").st_mode) == 0o700 for name in directories)
+        assert all(stat.S_IMODE(os.lstat(f"{above}/{name}").st_mode) == 0o600 for name in files)
+    call = session.record.calls()[0].to_json()
+    assert call["arguments"].startswith("sha256:")
+    assert call["answer_bytes"] == 4 * call["answer_tokens"] - (-call["answer_bytes"] % 4)
+    assert call["changes"][0]["after"] == {
+        "kind": "file",
+        "mode": "0644",
+        "sha256": call["changes"][0]["after"]["sha256"],
+        "size": 9000,
+    }
+
+
+async def test_the_line_names_the_rule_or_the_person(root: Path, state: Path) -> None:
+    async def yes(_: object) -> bool:
+        return True
+
+    rules = Permissions("deny", [PermissionRule("Read", action="allow"), PermissionRule("Write", action="ask")])
+    async with opened(root, permissions=rules, ask=yes) as session:
+        await session.call("Read", {"file_path": "a"})
+        await session.call("Write", {"file_path": "new", "content": ""})
+        await session.call("Bash", {"command": "true"})
+        decisions = [call.decision for call in session.record.calls()]
+    assert decisions[0].startswith("allowed: ") and "allow Read" in decisions[0]
+    assert decisions[1].startswith("allowed: the user said yes; ")
+    assert decisions[2].startswith("denied: ")
+
+
+def hidden(text: str) -> str:
+    return text.replace("s3cret", "***")
+
+
+async def test_secret_values_don_t_enter_the_record(root: Path, state: Path) -> None:
+    async with opened(root, redact=hidden) as session:
+        await bash(session, "true s3cret")
+        assert session.record.calls()[0].arguments == '{"command": "true ***"}'
+    recorded = session_directory(str(root), session.id)
+    assert b"s3cret" not in (recorded / "calls.jsonl").read_bytes()
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda data: data[:-30],
+    "garbage in the middle": lambda data: data.replace(b"\n", b"\n\xff\xfe{]\n", 1),
+    "foreign lines": lambda data: b'{"a": 1}\n[]\n3\nnull\n' + data,
+    "another version": lambda data: data.replace(b'{"record":1', b'{"record":99', 1),
+    "empty": lambda data: b"",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+async def test_a_damaged_record_costs_no_call_and_what_is_left_of_it_can_be_undone(
+    name: str, session: WorkspaceSession, root: Path
+) -> None:
+    await session.call("Write", {"file_path": "new", "content": "n\n"})
+    file = session.record.file
+    file.write_bytes(DAMAGE[name](file.read_bytes()))
+    assert not (await session.call("Write", {"file_path": "newer", "content": "n\n"})).is_error
+    assert names(await session.undo()) == ["newer"]
+
+
+async def test_a_record_that_can_not_be_written_is_said_once_and_costs_no_call(
+    session: WorkspaceSession, root: Path
+) -> None:
+    session.record.file.unlink()
+    session.record.file.mkdir()
+    message = await session.call("Write", {"file_path": "new", "content": "n\n"})
+    assert not message.is_error
+    assert "[not recorded, so it can't be undone: Is a directory]" in message.text
+    assert "not recorded" not in (await session.call("Write", {"file_path": "newer", "content": ""})).text
+
+
+async def test_old_records_go_first_and_the_current_one_never(root: Path, state: Path) -> None:
+    for number in range(3):
+        async with opened(root, id=f"old{number}") as session:
+            await session.call("Write", {"file_path": f"f{number}", "content": "x" * 5000})
+        os.utime(session.record.file, (number, number + 1e9))
+    async with opened(root, id="now", record=RecordOptions(quota=25_000, days=1e6)) as session:
+        await session.call("Write", {"file_path": "new", "content": "y" * 5000})
+    assert sessions_of(str(root)) == ["old2", "now"]
+    async with opened(root, id="last", record=RecordOptions(days=1)) as session:
+        pass
+    assert sessions_of(str(root)) == ["now", "last"]
+
+
+async def test_what_no_call_refers_to_is_removed_at_the_end(root: Path, state: Path) -> None:
+    (root / "big").write_bytes(b"b" * 100_000)
+    async with opened(root) as session:
+        await bash(session, "echo x >> a")
+        directory = session.record.directory
+    assert sum(file.stat().st_size for file in directory.rglob("*") if file.is_file()) < 5_000
+
+
+async def test_two_commands_at_once_share_what_changed(session: WorkspaceSession, root: Path) -> None:
+    calls = [ToolCall(str(n), "Bash", {"command": f"sleep 0.3; echo x > f{n}; sleep 0.3"}) for n in range(2)]
+    await session.call_all(calls)
+    assert all(change.shared for call in session.record.calls() for change in call.changes)
+
+
+async def test_what_a_background_shell_changes_belongs_to_the_call_that_started_it(
+    session: WorkspaceSession, root: Path
+) -> None:
+    before = tree_of(root)
+    await session.call("Bash", {"command": "echo x >> a; touch done", "run_in_background": True})
+    with anyio.fail_after(60):
+        while not (root / "done").exists():
+            await anyio.sleep(0.02)
+    await session.call("Write", {"file_path": "mine", "content": "m\n"})
+    await session.undo(calls=[2])
+    calls = {
+        call.number: [os.path.basename(change.path) for change in call.changes] for call in session.record.calls()
+    }
+    assert calls[1] == ["a", "done"]
+    await session.undo(calls=[1])
+    assert tree_of(root) == before
+
+
+async def test_a_record_that_lies_inside_the_workspace_does_not_record_itself(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(root / "state"))
+    async with opened(root) as session:
+        assert await bash(session, "echo x >> a") == "[files: changed a]"
+        await session.call("Write", {"file_path": "new", "content": "n\n"})
+        assert await bash(session, "echo y >> a") == "[files: changed a]"
+        assert names(await session.undo()) == ["a"]
+
+
+async def test_a_session_without_a_record_says_how_to_have_one(root: Path, state: Path) -> None:
+    async with opened(root, record=False) as session:
+        with pytest.raises(Exception, match="record=True"):
+            await session.undo()
+    assert not state.exists()

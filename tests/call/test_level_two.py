@@ -1,0 +1,239 @@
+"""Lines whose commands are all known, though some words are not: what is read is what bash runs, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from call.bash_oracle import BASH
+from call.level_two import faults, generated, observable, unproved
+from call.shell_lines import FAMILIES, attacks, lines_of
+from gripfast.builtin.rulesets import rule_set
+from gripfast.call.decision import Decision
+from gripfast.call.shell.facts import Facts
+from gripfast.call.shell.reader import read_script
+from gripfast.call.shell.words import NotProvable, Script, Unknown
+
+LINES = int(os.environ.get("GRIPFAST_LEVEL_TWO_LINES", "400"))
+SHARED = Path(os.environ.get("GRIPFAST_SHARED") or Path(__file__).parents[3] / "shared")
+DAY = SHARED / "data" / "agent-commands.json"
+ROOT = "/workspace/root"
+needs_bash = pytest.mark.skipif(BASH is None, reason="needs bash")
+
+
+def read(line: str) -> list[list[str]]:
+    script = read_script(line)
+    assert isinstance(script, Script), script
+    return [[str(word) for word in command.words] for command in script.commands]
+
+
+def judged(name: str, line: str, **facts: Any) -> Decision:
+    rules = rule_set(name).within((ROOT,), Facts(**facts))
+    return rules.judge(tool="Bash", effect="run", spellings=(line,))
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("ls 2>&1 | head # first", [["ls"], ["head"]]),
+        ("ls >/dev/null 2>&1; cat <a", [["ls"], ["cat"]]),
+        (
+            "if ls; then cat a; elif wc b; then id; else nl c; fi",
+            [["ls"], ["cat", "a"], ["wc", "b"], ["id"], ["nl", "c"]],
+        ),
+        ('for f in *.py; do wc -l "$f"; done', [["wc", "-l", '"$f"']]),
+        ("while ls; do cat a; done; until id; do nl b; done", [["ls"], ["cat", "a"], ["id"], ["nl", "b"]]),
+        ("case $x in a|b) ls;; (c) cat d;; *) ;; esac", [["ls"], ["cat", "d"]]),
+        ("{ ls; cat a; }; (id; nl b); ! wc c", [["ls"], ["cat", "a"], ["id"], ["nl", "b"], ["wc", "c"]]),
+        ('echo "$(ls $(id))" `nl a`', [["id"], ["ls", "$(id)"], ["nl", "a"], ["echo", '"$(ls $(id))"', "`nl a`"]]),
+        (
+            "git commit -m \"$(cat <<'EOF'\n$(x)\nEOF\n)\"",
+            [["cat"], ["git", "commit", "-m", "\"$(cat <<'EOF'\n$(x)\nEOF\n)\""]],
+        ),
+        ("mkdir -p a/{b,c}/{1..2}", [["mkdir", "-p", "a/b/1", "a/b/2", "a/c/1", "a/c/2"]]),
+        ("A=b LC_ALL=C sort x", [["sort", "x"]]),
+        ("grep -n x \\\n  a.py", [["grep", "-n", "x", "a.py"]]),
+        ("find . -name \\*.py \\( -type f \\)", [["find", ".", "-name", "*.py", "(", "-type", "f", ")"]]),
+        ("[[ -f a && $x == b* ]] && ls", [["ls"]]),
+        ("diff <(ls a) <(ls b)", [["ls", "a"], ["ls", "b"], ["diff", "<(ls a)", "<(ls b)"]]),
+        ("ls & wait", [["ls"], ["wait"]]),
+        ("time ls; echo '#' a#b \"x$\"", [["ls"], ["echo", "#", "a#b", "x$"]]),
+    ],
+)
+def test_a_line_is_read_as_the_commands_it_may_run(line: str, commands: list[list[str]]) -> None:
+    assert read(line) == commands
+
+
+@pytest.mark.parametrize(
+    ("word", "unknown"),
+    [
+        ("src/*.ts", Unknown("src/*.ts", "src/", many=True, glob="src/*.ts")),
+        ('"$x"', Unknown('"$x"')),
+        ("$x", Unknown("$x", many=True)),
+        ("src/$x", Unknown("src/$x", many=True)),
+        ('src/"$x"', Unknown('src/"$x"', "src/")),
+        ("$?", Unknown("$?", number="digits")),
+        ("~/x", Unknown("~/x", "~")),
+        ("--include=*.py", Unknown("--include=*.py", "--include=", many=True, glob="--include=*.py")),
+    ],
+)
+def test_what_is_known_of_a_word_is_how_it_begins_and_whether_it_is_one(word: str, unknown: Unknown) -> None:
+    script = read_script(f"ls {word}")
+    assert isinstance(script, Script)
+    assert script.commands[0].words[1] == unknown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "$x a",
+            "f() { ls; }",
+            "coproc ls",
+            "select x in a; do ls; done",
+            "((1))",
+            "ls ${!x}",
+            "ls ${x@P}",
+            "a=(b)",
+        ),
+        *("x='a[$(id)]'; echo $((x))", "PATH=. ls", "for IFS in a; do ls; done", "cat <<EOF\n$(id)\nEOF"),
+        *("cat <<'E'\nx\nE)\nid\nE", "ls {fd}>x", "ls <(", "if ls; fi", "ls ;; id", "echo $\\\n(id)"),
+        *('echo "$\\\n(id)"', "ls $'\\x41'"),
+    ],
+)
+def test_what_could_run_something_else_is_not_read(line: str) -> None:
+    assert isinstance(read_script(line), NotProvable)
+
+
+@given(st.text(st.sampled_from(list("ls $x\"'`(){}[]<>&|;#~*?!=\\\n\t#ifdo0-")), max_size=40))
+def test_any_text_gets_an_answer(line: str) -> None:
+    read_script(line)
+
+
+@needs_bash
+def test_bash_runs_no_program_that_was_not_proved() -> None:
+    assert unproved(LINES, seed=int(os.environ.get("GRIPFAST_LEVEL_TWO_SEED", "3"))) == []
+
+
+@needs_bash
+def test_bash_runs_no_program_that_was_not_proved_in_the_lines_kept_as_data() -> None:
+    kept = [*(line for family in FAMILIES for line in attacks(family)), *lines_of("once_asked")]
+    scripts = [
+        (line, read_script(line)) for line in kept if not any(word in line for word in ("sleep", "while", "until"))
+    ]
+    accepted = [(line, script) for line, script in scripts if isinstance(script, Script) and observable(script)]
+    assert len(accepted) > 500
+    assert faults(accepted) == []
+
+
+@needs_bash
+def test_the_comparison_with_bash_can_fail() -> None:
+    wrong = read_script("ls a")
+    assert isinstance(wrong, Script)
+    assert faults([("ls b", wrong)]) == [("ls b", ("ls", "b"))]
+
+
+def test_the_generator_reaches_both_answers() -> None:
+    lines = generated(random.Random(1))
+    answers = [isinstance(read_script(next(lines)), Script) for _ in range(1000)]
+    assert 200 < sum(answers) < 950
+
+
+# --- what rules make of it ---
+
+
+@pytest.mark.parametrize("name", ["read-only", "workspace"])
+def test_a_word_that_may_be_an_option_is_only_for_programs_that_no_option_makes_dangerous(name: str) -> None:
+    for line in ("grep x *.py", "wc -l *", "cat -- *", "ls src/*", "sort ./*.txt", "sort -- *.txt"):
+        assert judged(name, line).action == "allow", line
+    for line in ("sort *.txt", "find * -name x", "rg x *", 'git log "$x"'):
+        assert "may be an option" in judged(name, line, sandboxed=True).reason, line
+
+
+def test_a_place_that_nobody_knows_is_read_only_in_a_sandbox_and_written_never() -> None:
+    assert judged("workspace", 'cat "$x"').action == "ask"
+    assert judged("workspace", 'cat "$x"', sandboxed=True).action == "allow"
+    assert judged("workspace", 'x=/etc/passwd; cat "$x"', sandboxed=True).action == "ask"
+    assert judged("workspace", "cat ~/.ssh/id_rsa", sandboxed=True).action == "ask"
+    for line in ('ls > "$x"', 'tee "$x"', 'cp a "$x"', 'sed -i s/a/b/ -- "$x"'):
+        assert judged("workspace", line, sandboxed=True).action == "ask", line
+
+
+def test_a_file_that_is_written_is_judged_like_write_in_every_directory_the_line_may_be_in() -> None:
+    for line in (
+        "ls > out",
+        "cd src && ls >> a/out",
+        "sed -i 's/a/b/g' src/a.py",
+        "cp a b && mv b c",
+        "ls | tee out",
+    ):
+        assert judged("workspace", line).action == "allow", line
+        assert judged("read-only", line).action != "allow", line
+    for line in (
+        "ls > .git/config",
+        "cd .git && ls > config",
+        "cd .git; cd hooks; ls > x",
+        "cp x .git/hooks/y",
+        "ls > ../x",
+    ):
+        assert judged("workspace", line).action == "ask", line
+
+
+def test_a_program_is_the_file_it_resolves_to() -> None:
+    files = {"ls": f"{ROOT}/bin/ls", "cat": "/usr/bin/cat", "pytest": f"{ROOT}/.venv/bin/pytest"}
+    assert "and not the system's" in judged("read-only", "ls", file_of=files.get).reason
+    assert judged("read-only", "cat a", file_of=files.get).action == "allow"
+    shadowed = {"timeout": f"{ROOT}/timeout"}
+    assert judged("workspace", "timeout 5 ls", file_of=shadowed.get).action == "ask"
+    assert (
+        judged("workspace", "pytest -q && .venv/bin/pytest && .venv/bin/python -m pytest", file_of=files.get).action
+        == "allow"
+    )
+    assert judged("workspace", ".venv/bin/ls", file_of=files.get).action == "ask"
+    for file, action in ((f"{ROOT}/.venv/bin/pip", "allow"), ("/usr/bin/pip", "ask")):
+        assert judged("workspace", "pip install -r requirements.txt", file_of={"pip": file}.get).action == action
+
+
+def only_typescript(directory: str, name: str) -> bool:
+    return name in ("tsx", "tsc", "tsgo")
+
+
+def test_npx_runs_what_the_lock_file_names() -> None:
+    assert judged("workspace", "npx tsc --noEmit", is_locked=only_typescript).action == "allow"
+    assert "no lock file names" in judged("workspace", "npx tsc --noEmit").reason
+
+
+def test_rm_is_asked_about_unless_it_can_be_undone() -> None:
+    assert judged("workspace", "rm a").action == "ask"
+
+
+def test_the_command_inside_a_wrapper_is_judged() -> None:
+    for line in ("timeout 60 ls", "xargs grep -l x", "env A=b ls", "nohup ls", "uv run pytest -q"):
+        assert judged("workspace", line, sandboxed=True).action == "allow", line
+    for line in ("timeout 60 mytool", "xargs rm", "env PATH=. ls", "uv run mytool", "xargs sort"):
+        assert judged("workspace", line, sandboxed=True).action == "ask", line
+
+
+def test_a_shell_that_is_not_bash_is_judged_by_level_one_alone() -> None:
+    assert judged("workspace", "ls | head", is_bash=False).action == "allow"
+    assert judged("workspace", "ls 2>&1", is_bash=False).action == "ask"
+
+
+def test_a_shell_outside_the_workspace_is_asked_about() -> None:
+    assert "is outside the workspace" in judged("workspace", "ls", directory=lambda: "/etc").reason
+    assert judged("workspace", f"cd {ROOT} && ls", directory=lambda: "/etc").action == "allow"
+
+
+@pytest.mark.skipif(not DAY.exists(), reason="the lines of a real session are not here")
+@pytest.mark.parametrize(("name", "at_most"), [("workspace", 10), ("trusted", 2)])
+def test_a_real_days_lines_are_seldom_asked_about(name: str, at_most: float) -> None:
+    lines = [line.replace("{root}", ROOT) for line in json.loads(DAY.read_text(encoding="utf-8"))]
+    refused = [line for line in lines if judged(name, line, is_locked=only_typescript).action != "allow"]
+    assert 100 * len(refused) / len(lines) <= at_most, refused

@@ -1,0 +1,139 @@
+"""`gripfast log`, `diff` and `undo` on what `gripfast call` recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gripfast.builtin.undo import undo
+from gripfast.edges.cli.main import main
+from gripfast.edges.profiles import price_of
+
+CONFIG = 'sandbox = "off"\n[permissions]\ndefault_action = "allow"\n'
+
+
+class Bench:
+    """A workspace, and the command line in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, *arguments: str, code: int = 0) -> Result:
+        done = CliRunner().invoke(main, [*arguments, "--root", str(self.root)], catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        return done
+
+    def write(self, name: str, content: str) -> None:
+        self.run("call", "Write", json.dumps({"file_path": name, "content": content}), "--session", "s")
+
+    def bash(self, command: str) -> None:
+        self.run("call", "Bash", json.dumps({"command": command}), "--session", "s")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    config = tmp_path / "XDG_CONFIG_HOME" / "gripfast"
+    config.mkdir(parents=True)
+    (config / "gripfast.toml").write_text(CONFIG)
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "a").write_text("one\n")
+    return Bench(root)
+
+
+def test_the_log_shows_each_call_and_what_it_changed(bench: Bench) -> None:
+    bench.write("new", "n\n")
+    bench.bash("echo two >> a; rm new")
+    lines = bench.run("log").output.splitlines()
+    assert [line.strip().split(" ", 1)[0] for line in lines] == ["1", "+", "2", "~", "-"]
+    calls = [json.loads(line) for line in bench.run("log", "--json").output.splitlines()]
+    assert [call["tool"] for call in calls] == ["Write", "Bash"]
+    assert set(calls[0]) == {
+        *("call", "time", "tool", "arguments", "decision", "milliseconds", "answer_bytes", "answer_tokens"),
+        *("output_ref", "error", "changes", "uncovered", "undoes", "ended"),
+    }
+
+
+def test_the_diff_of_a_call_and_what_was_changed_since(bench: Bench) -> None:
+    bench.bash("echo two >> a")
+    text = bench.run("diff", "1").output
+    assert "+two" in text and "call 1" in text
+    (bench.root / "a").write_text("one\ntwo\nmine\n")
+    assert "+mine" in bench.run("diff", "1", "--path", "a").output
+
+
+def test_undo_names_every_path_first_and_can_itself_be_undone(bench: Bench) -> None:
+    bench.bash("echo two >> a; echo x > new")
+    assert bench.run("undo", "--dry-run").output.startswith("would take back call 1: a, new\n")
+    assert (bench.root / "new").exists()
+    assert bench.run("undo").output.startswith("took back call 1: a, new\n")
+    assert (bench.root / "a").read_text() == "one\n"
+    bench.run("undo", "2")
+    assert (bench.root / "a").read_text() == "one\ntwo\n"
+
+
+def test_what_was_changed_since_is_refused_with_code_3_unless_it_is_saved_first(bench: Bench, tmp_path: Path) -> None:
+    bench.bash("echo two >> a; echo x > new")
+    (bench.root / "a").write_text("mine\n")
+    result = json.loads(bench.run("undo", "--json", code=3).stdout)
+    assert [refused["path"] for refused in result["refused"]] == ["a"]
+    assert (bench.root / "a").read_text() == "mine\n"
+    bench.run("undo", "1", "--save-mine", str(tmp_path / "mine"))
+    assert (bench.root / "a").read_text() == "one\n"
+    assert (tmp_path / "mine" / "a").read_text() == "mine\n"
+
+
+def test_all_since_and_path_choose(bench: Bench) -> None:
+    bench.bash("echo two >> a")
+    bench.bash("echo x > new; mkdir d; echo y > d/f")
+    bench.run("undo", "--since", "1h", "--path", "d")
+    assert not (bench.root / "d").exists() and (bench.root / "new").exists()
+    bench.run("undo", "--all")
+    assert sorted(path.name for path in bench.root.iterdir()) == ["a"]
+    assert (bench.root / "a").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["undo", "77"], "there is no call 77"),
+        (["undo", "1", "--all"], "name calls, or give --all, or --since"),
+        (["undo", "--since", "yesterday"], "is not a time"),
+        (["log", "--session", "other"], "no session 'other' is recorded here"),
+    ],
+)
+def test_bad_input_is_a_usage_error(arguments: list[str], message: str, bench: Bench) -> None:
+    bench.bash("echo two >> a")
+    assert message in bench.run(*arguments, code=2).output
+
+
+def test_a_workspace_that_was_moved_or_never_recorded_is_said(bench: Bench, tmp_path: Path) -> None:
+    bench.bash("echo two >> a")
+    moved = Bench(tmp_path / "moved")
+    bench.root.rename(moved.root)
+    assert "nothing is recorded for" in moved.run("undo", code=2).output
+
+
+def test_the_record_can_be_switched_off_by_the_user_and_not_by_the_workspace(bench: Bench, tmp_path: Path) -> None:
+    (bench.root / ".gripfast.toml").write_text("[record]\non = false\n")
+    bench.bash("echo two >> a")
+    assert "Bash" in bench.run("log").output
+    config = tmp_path / "XDG_CONFIG_HOME" / "gripfast" / "gripfast.toml"
+    config.write_text(f'{CONFIG}[record]\non = false\nquota = "1 GiB"\n')
+    bench.bash("echo three >> a")
+    assert len(bench.run("log", "--json").output.splitlines()) == 1
+
+
+def test_undo_is_a_tool_where_it_is_named_and_costs_little(bench: Bench) -> None:
+
+    assert price_of(undo) <= 90
+    assert "Undo" not in bench.run("tools").output
+    bench.bash("echo two >> a")
+    done = bench.run("call", "Undo", "{}", "--session", "s", "--tools", "Undo")
+    assert done.output.startswith("took back call 1: a (restored)")
+    assert (bench.root / "a").read_text() == "one\n"

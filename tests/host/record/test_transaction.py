@@ -1,0 +1,199 @@
+"""Transaction: several paths change as a whole or not at all, whatever fails and whenever the process is killed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gripfast.errors import Conflict, SandboxViolation, ToolError
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.scope import Scope
+from gripfast.host.record.contents import Contents
+from gripfast.host.record.states import ABSENT, PathState, state_at
+from gripfast.host.record.transaction import Step, Transaction, move_steps, recover, write_step
+
+ROOM = 1 << 30
+
+
+class Bench:
+    """A workspace, and a change of all kinds at once."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.root = tmp_path / "ws"
+        (self.root / "dir" / "sub").mkdir(parents=True)
+        for name in ("a", "b", "moved", "dir/sub/c"):
+            (self.root / name).write_text(f"old {name}\n")
+        (self.root / "b").chmod(0o600)
+        (self.root / "link").symlink_to("a")
+        self.fs = ScopedFs(Scope.workspace(self.root))
+        self.contents = Contents(tmp_path / "contents", ROOM)
+        self.journals = tmp_path / "journals"
+
+    def state(self, name: str) -> PathState:
+        return state_at(str(self.root / name), largest=ROOM)
+
+    def steps(self) -> list[Step]:
+        def path(name: str) -> str:
+            return str(self.root / name)
+
+        return [
+            write_step(self.contents, path("a"), self.state("a"), b"new a\n", 0o644),
+            write_step(self.contents, path("new/er/file"), ABSENT, b"new\n", 0o755),
+            Step(path("b"), self.state("b"), ABSENT),
+            *move_steps(path("moved"), self.state("moved"), path("new/place")),
+            Step(path("dir/sub/c"), self.state("dir/sub/c"), ABSENT),
+            Step(path("dir/sub"), self.state("dir/sub"), ABSENT),
+            Step(path("link"), self.state("link"), PathState("link", target="b")),
+        ]
+
+    def tree(self) -> dict[str, PathState]:
+        found = [os.path.join(above, name) for above, *names in os.walk(self.root) for name in (*names[0], *names[1])]
+        return {os.path.relpath(path, self.root): _plain(state_at(path, largest=ROOM)) for path in found}
+
+    def commit(self) -> None:
+        with Transaction(self.fs, self.contents, self.journals) as change:
+            change.prepare(self.steps())
+            change.commit()
+
+
+def _plain(state: PathState) -> PathState:
+    return PathState(state.kind, state.mode, state.digest, state.size, state.target)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path)
+    bench.contents.put_file(os.open(bench.root / "moved", os.O_RDONLY))
+    return bench
+
+
+def test_a_change_of_many_kinds_is_done_as_a_whole(bench: Bench) -> None:
+    bench.commit()
+    assert sorted(bench.tree()) == ["a", "dir", "link", "new", "new/er", "new/er/file", "new/place"]
+    assert (bench.root / "new/place").read_text() == "old moved\n"
+    assert bench.state("new/er/file").mode == 0o755
+    assert os.readlink(bench.root / "link") == "b"
+    assert list(bench.journals.iterdir()) == []
+
+
+def test_a_path_that_is_not_what_was_expected_stops_it_before_anything_is_done(bench: Bench) -> None:
+    steps = bench.steps()
+    (bench.root / "dir/sub/c").write_text("theirs\n")
+    before = bench.tree()
+    with Transaction(bench.fs, bench.contents, bench.journals) as change, pytest.raises(Conflict, match="sub/c"):
+        change.prepare(steps)
+    assert bench.tree() == before
+
+
+def test_left_without_a_commit_nothing_is_done(bench: Bench) -> None:
+    before = bench.tree()
+    with Transaction(bench.fs, bench.contents, bench.journals) as change:
+        change.prepare(bench.steps())
+    assert bench.tree() == before
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "../outside", "out/file"])
+def test_no_step_leaves_the_scope_or_writes_a_protected_name(path: str, bench: Bench, tmp_path: Path) -> None:
+    (bench.root / "out").symlink_to(tmp_path)
+    step = write_step(bench.contents, os.path.normpath(bench.root / path), ABSENT, b"x", 0o644)
+    with Transaction(bench.fs, bench.contents, bench.journals) as change, pytest.raises(ToolError) as raised:
+        change.prepare([step])
+    assert isinstance(raised.value, SandboxViolation) or "not a directory" in raised.value.message
+    assert not (tmp_path / "outside").exists() and not (tmp_path / "file").exists()
+
+
+CALLS = ["rename", "unlink", "mkdir", "rmdir", "symlink", "open", "link", "fsync", "fchmod", "write", "chmod", "stat"]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_whichever_system_call_fails_everything_is_taken_back(
+    name: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each use of the call fails once, the first, then the second, until the whole goes through."""
+    before, real = bench.tree(), getattr(os, name)
+    for nth in range(200):
+        count = 0
+
+        def failing(*arguments: Any, real: Callable[..., Any] = real, nth: int = nth, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == nth + 1:
+                raise OSError(errno.EIO, "injected")
+            return real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            change = Transaction(bench.fs, bench.contents, bench.journals)
+            with change:
+                change.prepare(bench.steps())
+                patch.setattr(os, name, failing)
+                try:
+                    change.commit()
+                except (ToolError, OSError):
+                    patch.undo()
+                    assert bench.tree() == before, f"{name} failed at use {nth + 1}"
+                    continue
+        break
+    assert bench.tree() != before
+
+
+KILLED = textwrap.dedent("""
+    import os, sys
+    from pathlib import Path
+    sys.path[:0] = {paths!r}
+    from record.test_transaction import Bench
+    import record.test_transaction as module
+    bench = Bench.__new__(Bench)
+    tmp = Path({tmp!r})
+    from gripfast.host.files.fs import ScopedFs
+    from gripfast.host.files.scope import Scope
+    from gripfast.host.record.contents import Contents
+    bench.root, bench.journals = tmp / "ws", tmp / "journals"
+    bench.fs, bench.contents = ScopedFs(Scope.workspace(bench.root)), Contents(tmp / "contents", 1 << 30)
+    for nth in range(1, 40):
+        if os.fork() == 0:
+            count = 0
+            def trace(event, arguments):
+                global count
+                if event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.chmod"):
+                    count += 1
+                    if count == nth:
+                        os.kill(os.getpid(), 9)
+            sys.addaudithook(trace)
+            bench.commit()
+            os._exit(0)
+        _, status = os.wait()
+        from gripfast.host.record.transaction import recover
+        recover(bench.fs, bench.journals)
+        print(nth, status, len(bench.tree()), (bench.root / "a").read_text().split()[0], flush=True)
+        if status == 0:
+            break
+""")
+
+
+def test_killed_at_any_point_the_next_start_finds_it_done_or_not_done(bench: Bench, tmp_path: Path) -> None:
+    paths = [str(Path(__file__).parent.parent)]
+    script = KILLED.format(paths=paths, tmp=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert len(rows) > 8, done.stderr
+    for row in rows:
+        assert row[2:] == (["7", "new"] if int(row[1]) == 0 else ["7", "old"]), done.stdout
+    assert int(rows[0][1]) == signal.SIGKILL
+
+
+def test_a_journal_that_can_not_be_read_is_put_aside(bench: Bench) -> None:
+    bench.journals.mkdir()
+    (bench.journals / "x.json").write_text("{")
+    before = bench.tree()
+    assert recover(bench.fs, bench.journals) == []
+    assert bench.tree() == before
+    assert (bench.journals / "x.unreadable").exists()

@@ -52,6 +52,7 @@ HOST_MAY_IMPORT = {
     "search": {"kernel", "program"},
     "files": {"kernel", "program", "search"},
     "stores": {"kernel", "program", "search"},
+    "questions": {"kernel", "program"},
     "record": {"kernel", "program", "files"},
     "shell": {"kernel", "program", "files"},
 }

@@ -1,0 +1,368 @@
+"""QuestionQueue: the questions of this user's sessions that wait for a person, as files in the state directory.
+
+For those who show questions (a terminal, a page) and for those who ask (a server), in any process of this user:
+
+    queue = QuestionQueue()
+    queue.waiting()                               every question that can be answered now, the oldest first
+    queue.find("Q7")                              one of them; raises NoQuestion if it is unknown or over
+    queue.stamp()                                 differs when the list may have changed; costs one system call
+    queue.wait_for_change(stamp, 2.0)             blocks until then; look now and then anyway: servers die silently
+    queue.answer("Q7", "yes", by="terminal")      counts, or raises NoQuestion or AnsweredBefore
+    queue.answer("Q7", "no", by="page", because="use the staging server")
+    queue.answer("Q7", "always", by="page")       any of `question.widths`, which says what each covers
+
+    asked = queue.ask(Asking(...))                puts a question there
+    queue.answered("Q7")                          its answer, None while there is none
+    queue.withdraw("Q7", "the call was cancelled")
+
+There is no daemon. A question is the file `Q7.json`. Its answer is the file `Q7.answer`, which is written whole under
+another name and then linked: the link succeeds for one writer only, so a question has one answer, whatever races or
+crashes. Whoever asked withdraws a question by taking the same place, so an answer either counts or is told that the
+question is over. Each asking process holds a lock on a file of its own; when it is gone, so is the lock, and its
+questions are over. Numbers are never given twice. All files have mode 0600, in a directory of mode 0700.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from gripfast.errors import Conflict, InvalidArgument, NotFound
+from gripfast.host.program.places import private_directory, state_directory
+
+Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
+"""Yes or no, or yes and the same from now on, as wide as `QueuedQuestion.widths` offers."""
+Channel: TypeAlias = Literal["terminal", "page", "client"]
+
+LIFETIME = 1800.0
+"""Seconds until a question that nobody answers is over."""
+_KEPT = 86_400.0  # how long questions that are over stay, so that a late answer learns what became of them
+_SAME_TIME = 50_000_000  # nanoseconds in which two changes of a directory may have the same time
+_RECENT = 60.0  # seconds in which a lock file may not be locked yet
+_POLL_SECONDS = 0.05
+_LOCK = "server-"
+_TIDY_EVERY = 64
+_LARGEST = 64 << 20
+_ID = re.compile(r"Q[1-9][0-9]{0,11}\Z")
+_OVER = "over"
+
+
+class NoQuestion(NotFound):
+    """There is no such question, or it is over."""
+
+
+class AnsweredBefore(Conflict):
+    """Somebody has answered it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is asked. `shown` is what will run, escaped; `diff` what it would change, if that is known."""
+
+    session: str
+    root: str
+    tool: str
+    reason: str
+    shown: str
+    widths: Mapping[str, str] = field(default_factory=dict[str, str])
+    diff: str = ""
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedQuestion:
+    """A question as everybody sees it. Times are seconds since 1970."""
+
+    id: str
+    session: str
+    root: str
+    tool: str
+    reason: str
+    shown: str
+    widths: Mapping[str, str]
+    diff: str
+    client: str
+    asked_at: float
+    expires_at: float
+    pid: int
+    owner: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable form: the keys stay."""
+        return {name: value for name, value in asdict(self).items() if name != "owner"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedAnswer:
+    """An answer, or with the verdict "over" why none will count any more."""
+
+    verdict: str
+    by: str
+    because: str
+    at: float
+
+    @property
+    def is_over(self) -> bool:
+        return self.verdict == _OVER
+
+
+class QuestionQueue:
+    """The questions of this user. Raises OSError where the state directory can't be used."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory or state_directory() / "questions"
+
+    # --- for those who show questions ---
+
+    def waiting(self) -> list[QueuedQuestion]:
+        """Every question that can be answered now, the oldest first."""
+        names = self._names()
+        numbers = sorted(int(name[1:-5]) for name in names if _is_question(name))
+        open_ids = [f"Q{number}" for number in numbers if f"Q{number}.answer" not in names]
+        alive: dict[str, bool] = {}
+        found = (self._read(id) for id in open_ids)
+        return [one for one in found if one is not None and self._is_open(one, alive)]
+
+    def find(self, id: str) -> QueuedQuestion:
+        """A question that can be answered now. Raises NoQuestion, or AnsweredBefore."""
+        question = self._read(id) if _ID.match(id) else None
+        if question is None:
+            raise NoQuestion(f"there is no question {id[:40]!r}; `gripfast approvals` lists those that wait")
+        self._refuse_if_answered(id)
+        if not self._is_open(question, {}):
+            gone = time.time() <= question.expires_at
+            raise NoQuestion(f"{id} is over: {'its server is gone' if gone else 'nobody answered it in time'}")
+        return question
+
+    def answer(self, id: str, verdict: Verdict, *, by: Channel, because: str = "") -> QueuedQuestion:
+        """Answers a question. Raises NoQuestion if it is unknown or over, AnsweredBefore if it has an answer,
+        InvalidArgument for a width that the question does not offer."""
+        question = self.find(id)
+        if verdict not in ("yes", "no") and verdict not in question.widths:
+            raise InvalidArgument(f"{id} can't be answered with {verdict!r}, only with yes or no")
+        if not self._take_place(id, QueuedAnswer(verdict, by, because, time.time())):
+            self._refuse_if_answered(id)
+            raise NoQuestion(f"{id} is over")
+        return question
+
+    def stamp(self) -> tuple[int, int]:
+        """Differs from an earlier one whenever the list may have changed, except by a server's end or by time."""
+        try:
+            changed = os.stat(self.directory).st_mtime_ns
+        except FileNotFoundError:
+            return (0, 0)
+        now = time.time_ns()
+        return (changed, now if now - changed < _SAME_TIME else 0)
+
+    def wait_for_change(self, stamp: tuple[int, int] | None, seconds: float) -> tuple[int, int]:
+        """Waits until the stamp differs, for at most some seconds, and gives the stamp of then. Blocks."""
+        until = time.monotonic() + seconds
+        while (now := self.stamp()) == stamp and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        return now
+
+    # --- for those who ask ---
+
+    def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
+        """Puts a question into the queue. It lives until it is answered or withdrawn, for at most `seconds`."""
+        owner = _owner_of(self._made())
+        now = time.time()
+        while True:
+            id = f"Q{self._next_number()}"
+            question = QueuedQuestion(
+                id,
+                asking.session,
+                asking.root,
+                asking.tool,
+                asking.reason,
+                asking.shown,
+                dict(asking.widths),
+                asking.diff,
+                asking.client,
+                now,
+                now + seconds,
+                os.getpid(),
+                owner,
+            )
+            if self._put(f"{id}.json", asdict(question)):
+                break
+        if int(id[1:]) % _TIDY_EVERY == 0:
+            self.tidy()
+        return question
+
+    def answered(self, id: str) -> QueuedAnswer | None:
+        """The answer; None while there is none."""
+        value = self._load(f"{id}.answer")
+        if value is None:
+            return None
+        try:
+            return QueuedAnswer(str(value["verdict"]), str(value["by"]), str(value["because"]), float(value["at"]))
+        except (KeyError, TypeError, ValueError):
+            return QueuedAnswer(_OVER, "", "its answer can't be read", 0.0)
+
+    def withdraw(self, id: str, why: str) -> QueuedAnswer | None:
+        """Ends a question. Gives its answer if somebody was faster."""
+        if self._take_place(id, QueuedAnswer(_OVER, "", why, time.time())):
+            return None
+        return self.answered(id)
+
+    def tidy(self) -> None:
+        """Removes what is over since a day, and the locks of processes that are gone."""
+        with contextlib.suppress(OSError):
+            names = self._names()
+            for name in names:
+                if name != "number" and not name.startswith(_LOCK) and self._age(name) > LIFETIME + _KEPT:
+                    self._remove(name)
+            owners = {question.owner for name in names if _is_question(name) and (question := self._read(name[:-5]))}
+            for name in names - owners:
+                if name.startswith(_LOCK) and self._age(name) > _RECENT and not self._is_alive(name):
+                    self._remove(name)
+
+    def _age(self, name: str) -> float:
+        try:
+            return time.time() - os.lstat(self.directory / name).st_mtime
+        except OSError:
+            return 0.0
+
+    # --- files ---
+
+    def _made(self) -> Path:
+        private_directory(self.directory.parent)
+        return private_directory(self.directory)
+
+    def _names(self) -> set[str]:
+        try:
+            return set(os.listdir(self.directory))
+        except FileNotFoundError:
+            return set()
+
+    def _is_open(self, question: QueuedQuestion, known: dict[str, bool]) -> bool:
+        if time.time() > question.expires_at:
+            return False
+        if question.owner not in known:
+            known[question.owner] = self._is_alive(question.owner)
+        return known[question.owner]
+
+    def _is_alive(self, owner: str) -> bool:
+        """Whether a process holds the lock that it took before it asked."""
+        try:
+            fd = os.open(self.directory / owner, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def _refuse_if_answered(self, id: str) -> None:
+        answer = self.answered(id)
+        if answer is None:
+            return
+        if answer.is_over:
+            raise NoQuestion(f"{id} is over: {answer.because}")
+        raise AnsweredBefore(f"{id} was answered before: {answer.verdict}, from the {answer.by}")
+
+    def _next_number(self) -> int:
+        """The next number, counted under a lock; a lost counter goes on after the largest number in use."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(self.directory / "number", flags, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            text = os.pread(fd, 32, 0).strip()
+            number = (int(text) if text.isdigit() else self._largest()) + 1
+            os.pwrite(fd, b"%020d\n" % number, 0)
+            return number
+        finally:
+            os.close(fd)
+
+    def _largest(self) -> int:
+        return max((int(name[1:-5]) for name in self._names() if _is_question(name)), default=0)
+
+    def _take_place(self, id: str, answer: QueuedAnswer) -> bool:
+        return self._put(f"{id}.answer", asdict(answer))
+
+    def _put(self, name: str, value: Mapping[str, Any]) -> bool:
+        """Makes a file with all of its content. False if there is one of that name."""
+        temporary = self.directory / f".{secrets.token_hex(8)}"
+        data = json.dumps(value).encode()
+        try:
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with open(fd, "wb", buffering=0) as file:
+                _write_all(file.fileno(), data)
+            os.link(temporary, self.directory / name, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        finally:
+            self._remove(temporary.name)
+        return True
+
+    def _read(self, id: str) -> QueuedQuestion | None:
+        value = self._load(f"{id}.json")
+        if value is None or value.get("id") != id:
+            return None
+        try:
+            return QueuedQuestion(**{name: value[name] for name in QueuedQuestion.__slots__})
+        except KeyError:
+            return None
+
+    def _load(self, name: str) -> dict[str, Any] | None:
+        """A file of ours; None if there is none. What can't be read is empty."""
+        try:
+            fd = os.open(self.directory / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return {}
+        with open(fd, "rb") as file:
+            if os.fstat(fd).st_uid != os.geteuid():
+                return {}
+            try:
+                value = json.loads(file.read(_LARGEST))
+            except (ValueError, OSError, RecursionError):
+                return {}
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+    def _remove(self, *names: str) -> None:
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.unlink(self.directory / name)
+
+
+def _is_question(name: str) -> bool:
+    return name.endswith(".json") and _ID.match(name[:-5]) is not None
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+_held: dict[tuple[int, str], str] = {}
+_holding = threading.Lock()
+
+
+def _owner_of(directory: Path) -> str:
+    """The name of the lock file that this process holds until it ends."""
+    with _holding:
+        key = (os.getpid(), str(directory))
+        name = _held.get(key)
+        if name is None or not (directory / name).exists():
+            name = f"{_LOCK}{os.getpid()}-{secrets.token_hex(6)}"
+            fd = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _held[key] = name
+        return name

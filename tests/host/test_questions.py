@@ -1,0 +1,204 @@
+"""The queue of questions: one answer for one question, whatever races, crashes or comes too late."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gripfast.errors import InvalidArgument
+from gripfast.host.questions.queue import AnsweredBefore, Asking, NoQuestion, QuestionQueue, Verdict
+
+ASKING = Asking("s1", "/work", "Bash", "no rule is about it", "command: rm -rf x", {"always": "exactly this call"})
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> QuestionQueue:
+    return QuestionQueue(tmp_path / "state" / "questions")
+
+
+def test_a_question_waits_until_it_is_answered_once(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    assert queue.waiting() == [asked] == [queue.find(asked.id)]
+    assert queue.answered(asked.id) is None
+    queue.answer(asked.id, "no", by="page", because="not today")
+    answer = queue.answered(asked.id)
+    assert answer is not None
+    assert (answer.verdict, answer.by, answer.because) == ("no", "page", "not today")
+    assert queue.waiting() == []
+    with pytest.raises(AnsweredBefore):
+        queue.answer(asked.id, "yes", by="terminal")
+    assert queue.answered(asked.id) == answer
+
+
+def test_the_list_is_in_order_and_numbers_are_never_given_twice(queue: QuestionQueue) -> None:
+    ids = [queue.ask(ASKING).id for _ in range(12)]
+    assert ids == [f"Q{number}" for number in range(1, 13)]
+    assert [question.id for question in queue.waiting()] == ids
+    for name in os.listdir(queue.directory):
+        if name.startswith("Q"):
+            os.unlink(queue.directory / name)
+    assert queue.ask(ASKING).id == "Q13"
+    (queue.directory / "number").write_text("\0\0", encoding="utf-8")
+    assert queue.ask(ASKING).id == "Q14"
+
+
+@pytest.mark.parametrize(
+    "id", ["Q9", "", "Q", "Q0", "Q01", "7", "../Q1", "Q1/../Q1", "Q1\n", "number", "Q" + "9" * 50]
+)
+def test_an_unknown_id_is_refused(queue: QuestionQueue, id: str) -> None:
+    queue.ask(ASKING)
+    with pytest.raises(NoQuestion):
+        queue.answer(id, "yes", by="terminal")
+
+
+def test_an_answer_is_only_as_wide_as_the_question_offers(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    with pytest.raises(InvalidArgument):
+        queue.answer(asked.id, "remember", by="terminal")
+    queue.answer(asked.id, "always", by="terminal")
+
+
+def test_a_withdrawn_question_is_over(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    assert queue.withdraw(asked.id, "the call was cancelled") is None
+    assert queue.waiting() == []
+    with pytest.raises(NoQuestion, match="the call was cancelled"):
+        queue.answer(asked.id, "yes", by="terminal")
+
+
+def test_withdrawing_an_answered_question_gives_the_answer(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    queue.answer(asked.id, "yes", by="terminal")
+    answer = queue.withdraw(asked.id, "too late")
+    assert answer is not None
+    assert answer.verdict == "yes"
+
+
+def test_a_question_that_nobody_answered_in_time_is_over(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING, seconds=-1)
+    assert queue.waiting() == []
+    with pytest.raises(NoQuestion, match="in time"):
+        queue.answer(asked.id, "yes", by="terminal")
+
+
+ASK_AND_WAIT = """
+import sys, pathlib
+from gripfast.host.questions.queue import Asking, QuestionQueue
+asked = QuestionQueue(pathlib.Path(sys.argv[1])).ask(Asking("s", "/r", "Bash", "why", "command: ls"))
+print(asked.id, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_question_is_over_when_its_server_was_killed(queue: QuestionQueue) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", ASK_AND_WAIT, str(queue.directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert server.stdout is not None
+        id = server.stdout.readline().decode().strip()
+        assert [question.id for question in queue.waiting()] == [id]
+        assert queue.waiting()[0].pid == server.pid
+    finally:
+        server.kill()
+        server.communicate()
+    assert queue.waiting() == []
+    with pytest.raises(NoQuestion, match="server is gone"):
+        queue.answer(id, "yes", by="terminal")
+    assert queue.answered(id) is None
+
+
+def test_of_many_answers_at_once_exactly_one_counts(queue: QuestionQueue) -> None:
+    for _ in range(20):
+        asked = queue.ask(ASKING)
+        results: Counter[str] = Counter()
+        start = threading.Barrier(6)
+
+        def answer(verdict: Verdict, id: str = asked.id, start: threading.Barrier = start) -> None:
+            start.wait()
+            try:
+                queue.answer(id, verdict, by="terminal")
+                results[verdict] += 1  # noqa: B023 - the threads are joined below
+            except (AnsweredBefore, NoQuestion):
+                return
+
+        def withdraw(id: str = asked.id, start: threading.Barrier = start) -> None:
+            start.wait()
+            if queue.withdraw(id, "over") is None:
+                results["over"] += 1  # noqa: B023 - the threads are joined below
+
+        threads = [threading.Thread(target=answer, args=(verdict,)) for verdict in ("yes", "no", "always", "yes")]
+        threads += [threading.Thread(target=withdraw) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        told = queue.answered(asked.id)
+        assert told is not None
+        assert results == Counter({told.verdict: 1})
+
+
+def test_only_this_user_can_look_into_the_queue(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    queue.answer(asked.id, "yes", by="terminal")
+    assert stat.S_IMODE(queue.directory.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(entry.stat().st_mode) for entry in queue.directory.iterdir()} == {0o600}
+
+
+def test_what_is_no_question_is_passed_over(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    broken = {"Q50.json": "{", "Q51.json": "[]", "Q52.json": '{"id": "Q52"}', "Q53.json": '{"id": "Q1"}', "x": ""}
+    for name, text in broken.items():
+        (queue.directory / name).write_text(text, encoding="utf-8")
+    os.symlink(queue.directory / f"{asked.id}.json", queue.directory / "Q54.json")
+    os.mkfifo(queue.directory / "Q55.json")
+    assert queue.waiting() == [asked]
+    with pytest.raises(NoQuestion):
+        queue.answer("Q54", "yes", by="terminal")
+
+
+def test_a_broken_answer_is_never_a_yes(queue: QuestionQueue) -> None:
+    asked = queue.ask(ASKING)
+    (queue.directory / f"{asked.id}.answer").write_text('{"verdict": "yes"}', encoding="utf-8")
+    answer = queue.answered(asked.id)
+    assert answer is not None
+    assert answer.is_over
+
+
+def test_the_stamp_differs_after_every_change(queue: QuestionQueue) -> None:
+    stamps = [queue.stamp()]
+    asked = queue.ask(ASKING)
+    stamps.append(queue.stamp())
+    queue.answer(asked.id, "yes", by="terminal")
+    stamps.append(queue.stamp())
+    assert len(set(stamps)) == 3
+
+
+def test_an_empty_machine_has_no_questions(tmp_path: Path) -> None:
+    queue = QuestionQueue(tmp_path / "none" / "questions")
+    assert queue.waiting() == []
+    assert queue.stamp() == (0, 0)
+    with pytest.raises(NoQuestion):
+        queue.find("Q1")
+    assert not (tmp_path / "none").exists()
+
+
+def test_tidying_removes_what_is_long_over_and_nothing_else(queue: QuestionQueue) -> None:
+    old, new = queue.ask(ASKING), queue.ask(ASKING)
+    queue.answer(old.id, "yes", by="terminal")
+    leftovers = [f"{old.id}.json", f"{old.id}.answer", ".0123456789abcdef", "server-1-000000000000"]
+    for name in leftovers:
+        (queue.directory / name).touch()
+        os.utime(queue.directory / name, (1, 1))
+    queue.tidy()
+    assert not [name for name in leftovers if (queue.directory / name).exists()]
+    assert queue.waiting() == [new]
+    assert json.loads((queue.directory / f"{new.id}.json").read_text(encoding="utf-8"))["id"] == new.id

@@ -157,6 +157,14 @@ class Tool:
         return value
 
 
+class _RaisedInThread(Exception):
+    """Carries out of a thread what asyncio takes as its own when a future raises it: KeyboardInterrupt and SystemExit
+    end its loop, GeneratorExit closes the coroutine that waits. In a thread only the tool itself can raise them."""
+
+    def __init__(self, fault: BaseException) -> None:
+        self.fault = fault
+
+
 async def only_tool_errors(step: Awaitable[T], what: str, logger: logging.Logger, consequence: str = "") -> T:
     """Awaits a step that may raise anything. Raises only ToolError, unless this call itself was cancelled."""
     try:
@@ -174,6 +182,8 @@ async def only_tool_errors(step: Awaitable[T], what: str, logger: logging.Logger
 
 def _tool_error(fault: BaseException, what: str, logger: logging.Logger, consequence: str) -> ToolError:
     """The error to report for an unexpected exception: details go to the log only, so that no host path leaks."""
+    if isinstance(fault, _RaisedInThread):
+        fault = fault.fault
     if errors := _tool_errors(fault):
         return errors[0]
     logger.error("%s failed", what, exc_info=fault)
@@ -307,6 +317,8 @@ async def in_thread(function: Callable[[], T], ctx: ToolContext) -> T:
         try:
             ctx.check_cancelled()
             return function()
+        except (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, asyncio.CancelledError) as fault:
+            raise _RaisedInThread(fault) from fault
         finally:
             ended.set()
 

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import anyio
 import httpx2
 import pytest
+import uvicorn
+from anyio.abc import ByteStream
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
+from pydantic import BaseModel
+from starlette.responses import PlainTextResponse
+
+from gripfast import DependencyKey, Depends, ToolCall, define_tool
+from gripfast.call.run import run_call
+from gripfast.edges.mcp import connections
+from gripfast.edges.mcp.sessions import NAMED_HEADER, Sessions
+from gripfast.edges.mcp.shares import Shares
+from gripfast.edges.settings import SessionSettings
+from gripfast.host.program.net import Address, listen
 
 HANG = 60
 SERVE = [sys.executable, "-m", "gripfast", "serve"]
@@ -49,11 +64,12 @@ async def wait_with_child(mark: str) -> str:
 
 
 class Server:
-    def __init__(self, root: Path, home: Path, *options: str) -> None:
-        (home / "mine.py").write_text(TOOLS, encoding="utf-8")
+    def __init__(self, root: Path, home: Path, *options: str, tools: str = TOOLS) -> None:
+        (home / "mine.py").write_text(tools, encoding="utf-8")
         self.home = home
+        more = ["--with", str(home / "mine.py")] if tools else []
         self.process = subprocess.Popen(
-            [*SERVE, "--http", "127.0.0.1:0", "--with", str(home / "mine.py"), *options],
+            [*SERVE, "--http", "127.0.0.1:0", *more, *options],
             cwd=root, env={**os.environ, "XDG_STATE_HOME": str(home)}, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stderr is not None
@@ -357,3 +373,230 @@ def test_what_would_be_open_to_others_does_not_start(tmp_path: Path) -> None:
     assert "chmod 600" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(loose))
     assert "16 characters" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(short))
     assert "no address" in refused(tmp_path, "--http", "here")
+
+
+# ---- what one client does never touches another ----
+
+CLOSING_FAILS = """
+
+class Falls:
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        raise BaseException("closing fails")
+
+FALLS = DependencyKey("falls", Falls, scope="session")
+
+@tool
+def hold(falls: Annotated[Falls, Depends(FALLS)]) -> str:
+    "Holds what fails when it is closed."
+    return "held"
+
+@tool
+async def interrupt(kind: str) -> str:
+    "Raises what ends a program."
+    raise getattr(builtins, kind)
+
+@tool
+def interrupt_in_thread(kind: str) -> str:
+    "Raises what ends a program, in a thread."
+    raise getattr(builtins, kind)
+
+@tool
+async def wait_for_file(path: str) -> str:
+    "Waits until a file is there."
+    while not os.path.exists(path):
+        await anyio.sleep(0.02)
+    return "there"
+"""
+TWO = "ann aaaaaaaaaaaaaaaaaaaaaaaa\nbob bbbbbbbbbbbbbbbbbbbbbbbb\n"
+ANN, BOB = ({"Authorization": f"Bearer {letter * 24}"} for letter in "ab")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for two clients."""
+    yield from serving_two(tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for a hundred clients, each of which may have 10 sessions and 5 open requests."""
+    yield from serving_two(tmp_path_factory.mktemp("crowd"), others=98)
+
+
+def serving_two(home: Path, *options: str, others: int = 0) -> Iterator[Server]:
+    names = TWO + "".join(f"other{number} {number:024}\n" for number in range(others))
+    (home / "tokens").write_text(names, encoding="utf-8")
+    (home / "tokens").chmod(0o600)
+    (home / "more.py").write_text("import builtins, os\n" + TOOLS + CLOSING_FAILS, encoding="utf-8")
+    (home / "project").mkdir()
+    server = Server(home / "project", home, "--with", str(home / "more.py"), "--token-file", str(home / "tokens"),
+                    "--rules", "none", *options, tools="")  # fmt: skip
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("end", ["idle", "deleted"])
+async def test_a_session_whose_closing_fails_ends_alone(tmp_path: Path, end: str) -> None:
+    for server in serving_two(tmp_path, *(("--idle-minutes", "0.01") if end == "idle" else ())):
+        async with server.client(**ANN) as ann:
+            assert text_of(await ann.call_tool("hold", {})) == "held"
+        if end == "idle":
+            async with server.client("2026-07-28", **ANN) as ann:
+                assert text_of(await ann.call_tool("hold", {})) == "held"
+            assert server.process.stderr is not None
+            while "closing a session failed" not in (line := server.process.stderr.readline()):
+                assert line, "the server has ended"
+        async with server.client(**BOB) as bob:
+            assert text_of(await bob.call_tool("note", {"text": "on"})) == "on"
+        assert server.process.poll() is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["interrupt", "interrupt_in_thread"])
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "GeneratorExit", "SystemExit", "StopIteration"])
+async def test_a_tool_that_raises_what_ends_programs_fails_alone(shared: Server, tool: str, kind: str) -> None:
+    async with shared.client(**ANN) as ann:
+        failed = await ann.call_tool(tool, {"kind": kind})
+        assert failed.is_error
+        assert "failed with" in text_of(failed)
+        assert text_of(await ann.call_tool("note", {"text": "on"})) == "on"
+
+
+def closed_by_server(connection: socket.socket) -> bool:
+    connection.settimeout(HANG)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_that_send_no_request_keep_nobody_out_and_are_closed(shared: Server) -> None:
+    first = socket.create_connection(("127.0.0.1", shared.port))
+    first.sendall(b"POST /mcp HTTP/1.1\r\nHost: ")
+    idle = [socket.create_connection(("127.0.0.1", shared.port)) for _ in range(300)]
+    try:
+        assert shared.request(body=INITIALIZE, **BOB)[0] == 200
+        assert closed_by_server(first)  # the oldest goes at once, the others by their time
+        assert shared.process.poll() is None
+    finally:
+        for connection in (first, *idle):
+            connection.close()
+
+
+@pytest.mark.anyio
+async def test_a_request_that_trickles_in_is_closed_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    listening, address = listen(Address("127.0.0.1", 0))
+    config = uvicorn.Config(
+        PlainTextResponse("here"), http=connections.connections(), lifespan="off", log_config=None
+    )
+    server = uvicorn.Server(config)
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, [listening])
+        stream = await anyio.connect_tcp(address.host, address.port)
+        with anyio.fail_after(HANG), contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            await stream.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert b"200" in await stream.receive()
+            group.start_soon(trickle, stream)
+            while True:
+                await stream.receive()
+        await stream.aclose()
+        server.should_exit = True
+
+
+async def trickle(stream: ByteStream) -> None:
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while True:
+            await stream.send(b"G")
+            await anyio.sleep(0.02)
+
+
+@pytest.mark.anyio
+async def test_sessions_that_a_client_never_closes_make_way_for_its_next_and_leave_others_alone(
+    crowded: Server,
+) -> None:
+    async with crowded.client(**BOB) as bob:
+        await bob.call_tool("note", {"text": "a"})
+        ids = [session_of(crowded, ANN) for _ in range(15)]
+        assert text_of(await bob.call_tool("note", {"text": "b"})) == "a b"
+        ping = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
+        statuses = [crowded.request(body=ping, **ANN, Mcp_Session_Id=id)[0] for id in ids]
+        assert statuses == [404] * 5 + [200] * 10
+
+
+def session_of(server: Server, who: dict[str, str]) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG)
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **who}
+    connection.request("POST", "/mcp", INITIALIZE, headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.headers["mcp-session-id"]
+
+
+class Nothing(BaseModel):
+    pass
+
+
+def request_of(owner: str, name: str) -> Any:
+    """What the server knows of a request in the newer protocol."""
+    web = SimpleNamespace(scope={"user": SimpleNamespace(username=owner)}, headers={NAMED_HEADER: name})
+    return SimpleNamespace(ctx=SimpleNamespace(request=web, protocol_version="2026-07-28"))
+
+
+@pytest.mark.anyio
+async def test_named_sessions_beyond_a_clients_share_close_its_oldest(tmp_path: Path) -> None:
+    calls = DependencyKey[list[int]]("calls", list, scope="session")
+
+    async def count(arguments: BaseModel, calls: Annotated[list[int], Depends(calls)]) -> str:
+        calls.append(1)
+        return str(len(calls))
+
+    counting = define_tool(name="count", description="Counts the calls of a session.", input=Nothing, execute=count)
+
+    settings = SessionSettings((str(tmp_path),), (counting,), rules="none")
+    sessions = Sessions(settings, shares=Shares(2, sessions=6))
+    texts: list[str] = []
+    for owner, name in [("bob", "x"), *(("ann", f"{number}") for number in range(5)), ("ann", "0"), ("bob", "x")]:
+        async with sessions.acquire(request_of(owner, name)) as (_, session):
+            message = await run_call(session, ToolCall("1", "count", {}))
+            texts.append(f"{owner} {name} {message.text}")
+    assert texts[-2:] == ["ann 0 1", "bob x 2"]
+    assert len(sessions._clients) == 4  # pyright: ignore[reportPrivateUsage] - what is held
+    await sessions.close()
+
+
+@pytest.mark.anyio
+async def test_a_client_with_many_calls_under_way_keeps_no_other_waiting(shared: Server, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    async with shared.client(**ANN) as ann, shared.client(**BOB) as bob, anyio.create_task_group() as group:
+        for _ in range(80):
+            group.start_soon(ann.call_tool, "wait_for_file", {"path": str(flag)})
+        with anyio.fail_after(HANG):
+            for number in range(5):
+                await bob.call_tool("note", {"text": str(number)})
+        flag.touch()
+
+
+def test_requests_beyond_a_clients_share_are_refused_and_others_are_served(crowded: Server) -> None:
+    head = (f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{crowded.port}\r\nAuthorization: {ANN['Authorization']}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+            "Content-Length: 1000\r\n\r\n{")  # fmt: skip
+    held: list[socket.socket] = []
+    try:
+        for _ in range(5):
+            held.append(socket.create_connection(("127.0.0.1", crowded.port)))
+            held[-1].sendall(head.encode())
+        status = 0
+        while status != 429:  # until the last of them has been seen
+            status = crowded.request(body=INITIALIZE, **ANN)[0]
+        assert crowded.request(body=INITIALIZE, **BOB)[0] == 200
+    finally:
+        for connection in held:
+            connection.close()

@@ -32,6 +32,24 @@ def nap(seconds: float) -> str:
     return "rested"
 
 @tool
+async def never_stop(flag: str) -> str:
+    "Swallows cancellation."
+    open(flag, "w").close()
+    while True:
+        try:
+            await anyio.sleep(0.01)
+        except BaseException:
+            continue
+
+@tool
+def never_stop_in_thread(flag: str) -> str:
+    "Works on, deaf to cancellation."
+    import time
+    open(flag, "w").close()
+    while True:
+        time.sleep(0.01)
+
+@tool
 async def wait_with_child(mark: str) -> str:
     "Starts a child that is killed when the call is."
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", mark])
@@ -420,6 +438,32 @@ def test_a_client_that_stops_reading_for_good_ends_the_server(server: Process) -
     server.process.stdout.close()
     server.say("ping", id=1)
     assert server.process.wait(HANG) == 0
+
+
+IMPATIENT = (
+    "from gripfast.host.program import ending; ending.SECONDS = 0.5; from gripfast.edges.cli.main import main; main()"
+)
+
+
+@pytest.mark.parametrize("tool", ["never_stop", "never_stop_in_thread"])
+@pytest.mark.parametrize("how", ["eof", "SIGTERM"])
+def test_a_tool_that_never_stops_does_not_keep_the_server_from_ending(project: Path, tool: str, how: str) -> None:
+    server = Process(project, "--rules", "none", program=("-c", IMPATIENT))
+    try:
+        server.begin()
+        flag = project / "began"
+        server.say("tools/call", {"name": tool, "arguments": {"flag": str(flag)}}, "c")
+        assert wait_until(flag.exists)
+        if how == "eof":
+            assert server.process.stdin is not None
+            server.process.stdin.close()
+        else:
+            server.process.send_signal(getattr(signal, how))
+        assert server.process.wait(HANG) == 1
+        assert server.process.stderr is not None
+        assert b"Timeout" in server.process.stderr.read()
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])

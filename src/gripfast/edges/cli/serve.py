@@ -15,6 +15,7 @@ from gripfast.edges.cli.options import SessionSettings, as_usage_errors, session
 from gripfast.edges.cli.say import say
 from gripfast.edges.profiles import price
 from gripfast.host.kernel.prctl import hide_process
+from gripfast.host.program.ending import end_for_sure
 from gripfast.host.program.net import Address, listen, parse_address
 from gripfast.host.program.secrets import http_token, read_tokens
 
@@ -59,6 +60,7 @@ def serve(
     gripfast serve --http 127.0.0.1:8765             with a token; prints what to paste into a client
     """
     hide_process()
+    end_for_sure()
     if not own_code_in_reach:
         _refuse_own_code_in_reach(settings)
     if address is None:
@@ -115,6 +117,7 @@ def _over_http(
     _need_sdk()
     from gripfast.edges.mcp.http import Access, quiet_logs, serve_http  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+    from gripfast.edges.mcp.shares import Shares  # noqa: PLC0415 - the same
 
     with as_usage_errors():
         wanted = parse_address(address)
@@ -128,7 +131,8 @@ def _over_http(
     if wanted.port not in (0, got.port):
         say(f"{wanted} is in use; serving on another port", err=True)
     say(_banner(settings, access, root, token_file_path), err=True)
-    anyio.run(serve_http, Sessions(settings, idle=idle), access, listening)
+    sessions = Sessions(settings, idle=idle, shares=Shares(len({name for name, _ in tokens})))
+    anyio.run(serve_http, sessions, access, listening)
     say("stopped", err=True)
 
 

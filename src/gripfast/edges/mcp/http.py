@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,15 +18,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gripfast.edges.mcp.connections import connections
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import SESSION_HEADER, Sessions, key_of_mcp_session
+from gripfast.edges.mcp.shares import MOST_REQUESTS, MOST_SESSIONS
 from gripfast.errors import InvalidArgument
+from gripfast.host.kernel.limits import raise_descriptor_limit
+from gripfast.host.program.ending import ending
 from gripfast.host.program.net import Address, Listening
 from gripfast.host.program.signals import wait_for_end
 
 PATH = "/mcp"
 IDLE = 30 * 60.0
-MOST_SESSIONS = 1000
 # Seconds that a cancelled request has to clean up.
 GRACE = 3
 
@@ -72,11 +76,12 @@ async def serve_http(sessions: Sessions, access: Access, listening: Listening) -
         security_settings=access.security,
         max_request_body_size=LARGEST_MESSAGE,
         session_idle_timeout=sessions.idle,
-        max_sessions=MOST_SESSIONS,
+        max_sessions=MOST_SESSIONS + MOST_REQUESTS,  # `TokenGuard` holds each client to its share of the first
     )
     guard = TokenGuard(manager.handle_request, access, sessions)
     config = uvicorn.Config(
         guard,
+        http=connections(),
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -85,6 +90,8 @@ async def serve_http(sessions: Sessions, access: Access, listening: Listening) -
         ws="none",
     )
     server = _Server(config)
+    raise_descriptor_limit()
+    sessions.shares.divide_threads()
     try:
         async with anyio.create_task_group() as group, manager.run():
             group.start_soon(sessions.close_idle)
@@ -98,6 +105,7 @@ async def serve_http(sessions: Sessions, access: Access, listening: Listening) -
 
 async def _end_on_signal(server: uvicorn.Server, guard: TokenGuard) -> None:
     await wait_for_end()
+    ending()
     server.should_exit = True
     guard.close()
 
@@ -117,6 +125,7 @@ class TokenGuard:
         self._access = access
         self._sessions = sessions
         self._requests: set[anyio.CancelScope] = set()
+        self._begun: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,7 +158,15 @@ class TokenGuard:
             await _refuse(404, f"the server is at {PATH}", scope, receive, send)
         else:
             scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
-            await self._forward(headers.get(SESSION_HEADER.encode()), scope, receive, send)
+            await self._admit(owner, headers.get(SESSION_HEADER.encode()), scope, receive, send)
+
+    async def _admit(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._sessions.shares.request(owner) as has_room:
+            if has_room:
+                await self._forward(owner, session, scope, receive, send)
+            else:
+                limit = self._sessions.shares.requests
+                await _refuse(429, f"{limit} requests of this client are open, its share", scope, receive, send)
 
     def _owner(self, headers: dict[bytes, str]) -> str | None:
         if not self._access.tokens:
@@ -157,15 +174,47 @@ class TokenGuard:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         return self._access.owner(given.strip()) if scheme.lower() == "bearer" else None
 
-    async def _forward(self, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         if session is None:
-            await self._app(scope, receive, send)
+            await self._begin(owner, scope, receive, send)
             return
         key = key_of_mcp_session(session)
         with self._sessions.connected(key):
-            status = await _watched(self._app, scope, receive, send)
-        if scope["method"] == "DELETE" and status is not None and status < 300:
+            status, _ = await _watched(self._app, scope, receive, send)
+        own = self._begun[owner]
+        if session in own:
+            own.move_to_end(session)
+        if scope["method"] == "DELETE" and 200 <= status < 300:
+            own.pop(session, None)
             await self._sessions.end(key)
+
+    async def _begin(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request without a session, which may begin one. Whoever has more than their share then loses the one that
+        was not used for longest. Sessions in use hold a request open, and there may be fewer of those."""
+        _, begun = await _watched(self._app, scope, receive, send)
+        if not begun:
+            return
+        own = self._begun[owner]
+        own[begun] = None
+        unused = (id for id in own if id != begun and not self._sessions.is_connected(key_of_mcp_session(id)))
+        if len(own) > self._sessions.shares.sessions and (oldest := next(unused, None)) is not None:
+            del own[oldest]
+            await self._app(*_deletion(scope, oldest))
+            await self._sessions.end(key_of_mcp_session(oldest))
+
+
+def _deletion(scope: Scope, session: str) -> tuple[Scope, Receive, Send]:
+    """A request that ends an MCP session, as its client would send it; the SDK has no other way to end one."""
+    kept = [(name, value) for name, value in scope["headers"] if name in (b"host", b"authorization")]
+    headers = [*kept, (SESSION_HEADER.encode(), session.encode("latin-1")), (b"content-length", b"0")]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_: Message) -> None:
+        """Nobody waits for the answer."""
+
+    return {**scope, "method": "DELETE", "headers": headers}, receive, send
 
 
 class _Response:
@@ -188,17 +237,19 @@ class _Response:
             await self._send({"type": "http.response.body", "body": b""})
 
 
-async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int | None:
-    status: int | None = None
+async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> tuple[int, str]:
+    """Runs the app for one request. Gives the status it answered with, and the session that it named."""
+    status, session = 0, ""
 
     async def watch(message: Message) -> None:
-        nonlocal status
+        nonlocal status, session
         if message["type"] == "http.response.start":
-            status = message["status"]
+            status = int(message["status"])
+            session = dict(message["headers"]).get(SESSION_HEADER.encode(), b"").decode("latin-1")
         await send(message)
 
     await app(scope, receive, watch)
-    return status
+    return status, session if status < 300 else ""
 
 
 async def _refuse(status: int, text: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -33,7 +33,7 @@ from gripfast.edges.mcp.ask import PersonAtClient, ask_by_elicitation
 from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
-from gripfast.edges.mcp.sessions import Sessions
+from gripfast.edges.mcp.sessions import Sessions, owner_of
 from gripfast.errors import ToolError
 from gripfast.framework.providers import definitions
 from gripfast.messages import ToolCall
@@ -93,13 +93,16 @@ async def serve_call(
     """Runs one tool call. A failure is a result with `isError`; only a malformed request is a protocol error."""
     call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
     try:
-        async with request.open(), sessions.acquire(request) as (client, session):
+        turn = sessions.shares.call(owner_of(request.ctx))
+        async with request.open(), turn, sessions.acquire(request) as (client, session):
             ask, deps = partial(ask_by_elicitation, request), {PERSON.id: PersonAtClient(request)}
             message = await run_call(session, call, request.progress, ask=ask, deps=deps)
             client.remember(message)
             return result_of(message, session.tools.get(message.name))
     except Suspended as suspended:
         return request.input_required(suspended)
+    except (KeyboardInterrupt, GeneratorExit) as fault:  # signals are waited for elsewhere: the tool raised it itself
+        return failure(f"Error executing tool: INTERNAL: `{params.name[:80]}` failed with {type(fault).__name__}")
     except ToolError as error:
         return failure(f"Error executing tool: {error.code}: gripfast can't open a session: {error.message}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,8 +18,11 @@ from gripfast.builtin.state import State
 from gripfast.call.run import Session
 from gripfast.clock import monotonic
 from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
-from gripfast.errors import Internal
+from gripfast.errors import Internal, ToolError
+from gripfast.framework.context import LOGGER
+from gripfast.framework.definition import only_tool_errors
 from gripfast.messages import OutputRef, ToolMessage
 
 MAX_LISTED_OUTPUTS = 500
@@ -40,6 +43,7 @@ class FixedResource:
 class ClientSession:
     """One client's Session, and what the server remembers about that client."""
 
+    owner: str = ""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     session: Session | None = None
     state: State | None = None
@@ -69,7 +73,7 @@ class Sessions:
         *,
         ask_for_roots: bool = False,
         idle: float | None = None,
-        limit: int = 1000,
+        shares: Shares | None = None,
         resources: Sequence[FixedResource] = (),
         now: Callable[[], float] = monotonic,
     ) -> None:
@@ -79,16 +83,20 @@ class Sessions:
         self._ask_for_roots = ask_for_roots
         self.idle = idle
         self._connections: Counter[str] = Counter()
-        self._limit = limit
+        self.shares = shares or Shares(1)
         self._now = now
         self._clients: dict[str, ClientSession] = {}
 
     @asynccontextmanager
     async def acquire(self, request: ClientRequest) -> AsyncGenerator[tuple[ClientSession, Session]]:
         """The client of a request, with its Session open. Raises ToolError if no session can be opened."""
-        client = self._find_or_add(session_key(request.ctx))
+        key = session_key(request.ctx)
+        is_new = key not in self._clients
+        client = self._clients.setdefault(key, ClientSession(owner_of(request.ctx)))
         client.running_calls += 1
         try:
+            if is_new:
+                await self._make_room(client.owner)
             session = client.session
             if session is None or client.roots_changed or client.lock.locked():
                 session = await self._opened(client, request)
@@ -108,13 +116,19 @@ class Sessions:
         """The client of a request as it is now; its session may not be open."""
         return self._clients.get(session_key(ctx)) or ClientSession()
 
-    def _find_or_add(self, key: str) -> ClientSession:
-        client = self._clients.get(key)
-        if client is None:
-            if len(self._clients) >= self._limit:
-                raise Internal(f"{self._limit} sessions are open, which is the limit; close one or try again later")
-            client = self._clients[key] = ClientSession()
-        return client
+    async def _make_room(self, owner: str) -> None:
+        """With more sessions than its share, an owner's least recently used ones are closed. Raises Internal if all
+        of them are in use."""
+        own = {key: client for key, client in self._clients.items() if client.owner == owner}
+        idle = [key for key, client in own.items() if not client.running_calls and not self._connections[key]]
+        surplus = len(own) - self.shares.sessions
+        if surplus > len(idle):
+            raise Internal(
+                f"{self.shares.sessions} sessions of this client are in use, which is the limit; close one",
+                retriable=True,
+            )
+        for key in sorted(idle, key=lambda key: own[key].last_used)[: max(0, surplus)]:
+            await self.end(key)
 
     async def _open(self, client: ClientSession, request: ClientRequest) -> None:
         roots = [directory for uri in await self._client_roots(request) if (directory := directory_of(uri))]
@@ -155,10 +169,15 @@ class Sessions:
             if key in self._clients:
                 self._clients[key].last_used = self._now()
 
+    def is_connected(self, key: str) -> bool:
+        return self._connections[key] > 0
+
     async def end(self, key: str) -> None:
+        """Closes a session and forgets it. What goes wrong is logged: it must not touch the server or its others."""
         client = self._clients.pop(key, None)
         if client is not None:
-            await client.close()
+            with suppress(ToolError):
+                await only_tool_errors(client.close(), "closing a session", LOGGER)
 
     async def close_idle(self) -> None:
         """Closes sessions that were not used for the idle time. Runs until it is cancelled."""
@@ -187,7 +206,7 @@ def session_key(ctx: ServerRequestContext[Any]) -> str:
     if ctx.request is None:
         return "stdio"
     request = ctx.request
-    user = getattr(request.scope.get("user"), "username", "")
+    user = owner_of(ctx)
     if SESSION_HEADER in request.headers and ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
         return key_of_mcp_session(request.headers[SESSION_HEADER])
     named = request.headers.get(NAMED_HEADER)
@@ -197,6 +216,11 @@ def session_key(ctx: ServerRequestContext[Any]) -> str:
     name = f"{client.client_info.name} {client.client_info.version}" if client else ""
     address = request.client.host if request.client else ""
     return f"client {user!r} {address} {name}"
+
+
+def owner_of(ctx: ServerRequestContext[Any]) -> str:
+    """Whose token a request came with; empty on stdio, where there is one client."""
+    return "" if ctx.request is None else getattr(ctx.request.scope.get("user"), "username", "")
 
 
 def key_of_mcp_session(id: str) -> str:

@@ -34,6 +34,7 @@ from pydantic_core import PydanticSerializationError
 
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import Sessions
+from gripfast.host.program.ending import ending
 from gripfast.host.program.signals import wait_for_end
 from gripfast.host.program.wire import LineTooLong, Wire, claim_wire
 
@@ -70,6 +71,7 @@ async def _serve(server: Server[Any], incoming: _Incoming, outgoing: _Outgoing) 
 
 async def _end_on_signal(group: TaskGroup) -> None:
     await wait_for_end()
+    ending()
     group.cancel_scope.cancel()
 
 
@@ -107,6 +109,7 @@ class _Outgoing(_Stream):
         try:
             await self._wire.write(line_of(message))
         except OSError:  # the client is gone, so nobody waits for the running calls
+            ending()
             self._all_work.cancel()
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
@@ -161,6 +164,7 @@ class _Incoming(_Stream):
         async for line in self._lines:
             await self._let_others_run()
             if not await self._wire.room(DRAIN_SECONDS):
+                ending()
                 raise StopAsyncIteration
             message, error = _parsed(line)
             if message is not None:
@@ -170,6 +174,7 @@ class _Incoming(_Stream):
             elif message is not None:
                 return SessionMessage(message)
         await self._outgoing.drain()
+        ending()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

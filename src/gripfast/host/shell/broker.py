@@ -41,6 +41,8 @@ _MAY_ADOPT = LINUX and "subreaper" not in os.environ.get("GRIPFAST_WITHOUT", "")
 # On macOS each shell is started through sandbox-exec: the program and the profile, on lines of their own. The broker
 # stays outside, since a confined process can't run `ps`, which belongs to root and is setuid there.
 SEATBELT = "GRIPFAST_SEATBELT"
+# How many files a command may open, where the server raised that limit for itself.
+DESCRIPTORS = "GRIPFAST_DESCRIPTORS"
 # Descriptors of the shell: where its command text is read, and where it reports its last directory.
 SCRIPT, REPORT = 198, 199
 CHUNK = 256 * 1024
@@ -176,6 +178,7 @@ def _unescaped(name: bytes) -> bytes:
 def serve(requests: int) -> None:
     """Forks a supervisor for each request, until the server closes its end."""
     _ignore_terminal_signals()
+    _restore_descriptor_limit()
     become_subreaper()
     door = socket(fileno=requests)
     alarm = _child_alarm()
@@ -198,6 +201,14 @@ def serve(requests: int) -> None:
                 door.send(b"buried\0" + fields[1])
             else:
                 return
+
+
+def _restore_descriptor_limit() -> None:
+    usual = os.environ.get(DESCRIPTORS)
+    if usual:
+        import resource  # noqa: PLC0415 - only for a server that raised it
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(usual), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 def _receive(door: socket) -> tuple[list[bytes], list[int]]:

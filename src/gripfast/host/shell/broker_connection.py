@@ -19,8 +19,9 @@ from anyio import wait_readable, wait_writable
 from gripfast.errors import Internal
 from gripfast.host.kernel.features import SWITCH, switched_off
 from gripfast.host.kernel.landlock import scope_ruleset, write_ruleset
+from gripfast.host.kernel.limits import usual_descriptor_limit
 from gripfast.host.program.programs import interpreter
-from gripfast.host.shell.broker import GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
+from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
 from gripfast.host.shell.line import KIND, receive, receive_quietly
 from gripfast.host.shell.sandbox import Sandbox, broker_file, bwrap_arguments, seatbelt_profile
 from gripfast.host.shell.walls import Mount, Walls
@@ -183,6 +184,9 @@ def _checks(walls: Walls, stack: contextlib.ExitStack) -> int:
 def _warden_environment(walls: Walls, sandbox: Sandbox) -> dict[str, str]:
     """What the broker is told by way of the environment; no command sees it."""
     variables = {"PATH": "/usr/bin:/bin", SWITCH: " ".join(sorted(switched_off()))}
+    usual = usual_descriptor_limit()
+    if usual is not None:
+        variables[DESCRIPTORS] = f"{usual}"
     if sandbox.level == "seatbelt":
         variables[SEATBELT] = f"{sandbox.program}\n{seatbelt_profile(walls)}"
     return variables

@@ -1,0 +1,62 @@
+"""HTTP connections that wait for a request: how long one may wait, and how many wait at most."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_SECONDS = 15.0
+"""A connection has this long to send the headers of a request, however it trickles them."""
+MOST_WAITING = 256
+"""Connections without a request; one more closes the one that has waited longest."""
+
+
+class Connection(H11Protocol):
+    """A connection that can't be held open without a request, so that idle ones never keep another client out."""
+
+    waiting: dict[Connection, asyncio.TimerHandle]
+    """The server's connections without a request, the one that has waited longest first."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn does
+        super().connection_made(transport)
+        self._await_request()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.has_request:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.has_request:  # else the next one had arrived already
+            self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    @property
+    def has_request(self) -> bool:
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _await_request(self) -> None:
+        self._stop_waiting()
+        if self.transport.is_closing():
+            return
+        self.waiting[self] = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+        if len(self.waiting) > MOST_WAITING:
+            oldest = next(iter(self.waiting))
+            oldest._stop_waiting()
+            oldest.transport.abort()
+
+    def _stop_waiting(self) -> None:
+        timer = self.waiting.pop(self, None)
+        if timer is not None:
+            timer.cancel()
+
+
+def connections() -> type[Any]:
+    """The class of one server's connections."""
+    return type("Connection", (Connection,), {"waiting": {}})

@@ -1,0 +1,50 @@
+"""What each client may take of an HTTP server: an equal share, so that nobody takes what others need.
+
+A client is whoever has a token. Clients that use the same token share what it may take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+
+import anyio
+import anyio.to_thread
+
+MOST_SESSIONS = 1000
+MOST_REQUESTS = 512
+CALLS_AT_ONCE = 64
+"""Calls of one client that run at the same time; more of them wait for their turn. Each may use a thread."""
+
+
+class Shares:
+    """Divides a server among its clients."""
+
+    def __init__(self, clients: int, sessions: int = MOST_SESSIONS, requests: int = MOST_REQUESTS) -> None:
+        self.clients = max(1, clients)
+        self.sessions = max(1, sessions // self.clients)
+        self.requests = max(1, requests // self.clients)
+        self._requests: Counter[str] = Counter()
+        self._calls: dict[str, anyio.CapacityLimiter] = {}
+
+    @contextmanager
+    def request(self, owner: str) -> Generator[bool]:
+        """Counts a request while it is served. False if its client has too many already."""
+        self._requests[owner] += 1
+        try:
+            yield self._requests[owner] <= self.requests
+        finally:
+            self._requests[owner] -= 1
+
+    def call(self, owner: str) -> AbstractAsyncContextManager[object]:
+        """Entered while a call runs, so that a client's calls take no more threads than its share. Without an owner,
+        which is on stdio, there is nobody to share with."""
+        if not owner:
+            return nullcontext()
+        return self._calls.setdefault(owner, anyio.CapacityLimiter(CALLS_AT_ONCE))
+
+    def divide_threads(self) -> None:
+        """Makes the pool of threads that all calls use large enough for every client's share."""
+        pool = anyio.to_thread.current_default_thread_limiter()
+        pool.total_tokens += self.clients * CALLS_AT_ONCE

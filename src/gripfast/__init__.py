@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing `typing` for it would take longer than the rest of this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from gripfast.builtin.catalog import TOOL_DEFINITIONS, ToolCatalog
     from gripfast.builtin.keys import FS
     from gripfast.builtin.rulesets import rule_set

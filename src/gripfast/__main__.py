@@ -5,6 +5,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]  # the directory it was started in, which may be a hostile workspace: nothing is imported from it
 
-from gripfast.edges.cli import main
+from gripfast.edges.entry import run
 
-main()
+run()

@@ -13,6 +13,7 @@ from gripfast.edges.cli.clients import paste_instructions
 from gripfast.edges.cli.loading import loading
 from gripfast.edges.cli.options import SessionSettings, as_usage_errors, session_options
 from gripfast.edges.cli.say import say
+from gripfast.edges.early import EARLY
 from gripfast.edges.profiles import price
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
@@ -92,7 +93,7 @@ def _on_stdio(settings: SessionSettings) -> None:
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
     from gripfast.edges.mcp.stdio import serve_stdio  # noqa: PLC0415 - the same
 
-    anyio.run(serve_stdio, Sessions(settings, ask_for_roots=True))
+    anyio.run(serve_stdio, Sessions(settings, ask_for_roots=True), next(iter(EARLY), None))
 
 
 def _need_sdk() -> None:

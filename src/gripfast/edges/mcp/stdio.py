@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 import anyio
 import anyio.lowlevel
+from anyio import to_thread
 from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_loop
@@ -32,6 +33,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from gripfast.edges.early import EarlyAnswers
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.host.program.ending import ending
@@ -44,14 +46,17 @@ MAX_PENDING_REQUESTS = 10_000
 """Requests that may wait for an answer at a time. More are refused: each takes memory until it is answered."""
 
 
-async def serve_stdio(sessions: Sessions) -> None:
-    """Serves until the client closes its end or a signal comes. No process the session started is left running."""
+async def serve_stdio(sessions: Sessions, early: EarlyAnswers | None = None) -> None:
+    """Serves until the client closes its end or a signal comes. No process the session started is left running.
+    `early` has perhaps answered the first messages already."""
+    server = server_of(sessions)
+    first = await to_thread.run_sync(early.pass_on) if early else b""
     try:
-        with claim_wire(LARGEST_MESSAGE) as wire:
+        with claim_wire(LARGEST_MESSAGE, first) as wire:
             async with anyio.create_task_group() as group:
                 group.start_soon(_end_on_signal, group)
-                outgoing = _Outgoing(wire, group.cancel_scope)
-                await _serve(server_of(sessions), _Incoming(wire, outgoing), outgoing)
+                outgoing = _Outgoing(wire, group.cancel_scope, early)
+                await _serve(server, _Incoming(wire, outgoing), outgoing)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -96,9 +101,10 @@ class _Stream:
 class _Outgoing(_Stream):
     """The server's messages, written straight to the wire: a queue between would cost a turn of the event loop."""
 
-    def __init__(self, wire: Wire, all_work: anyio.CancelScope) -> None:
+    def __init__(self, wire: Wire, all_work: anyio.CancelScope, early: EarlyAnswers | None = None) -> None:
         self._wire = wire
         self._all_work = all_work
+        self._early = early
         self._unanswered: set[str | int] = set()
         self._answered = anyio.Event()
 
@@ -106,8 +112,10 @@ class _Outgoing(_Stream):
         await self.write(item.message)
 
     async def write(self, message: JSONRPCMessage) -> None:
+        line = line_of(message)
         try:
-            await self._wire.write(line_of(message))
+            if self._early is None or not self._was_given(self._early, message, line):
+                await self._wire.write(line)
         except OSError:  # the client is gone, so nobody waits for the running calls
             ending()
             self._all_work.cancel()
@@ -115,6 +123,21 @@ class _Outgoing(_Stream):
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._unanswered.discard(message.id)
             self._answered.set()
+
+    def _was_given(self, early: EarlyAnswers, message: JSONRPCMessage, line: bytes) -> bool:
+        """Whether the client has this answer already."""
+        if not early.is_busy:
+            self._early = None
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
+            return False
+        result = json.loads(line).get("result")
+        text = None if result is None else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        return early.was_given(message.id, text)
+
+    def came(self, line: bytes) -> None:
+        """A line from the client, before it is served."""
+        if self._early is not None:
+            self._early.came(line)
 
     def track(self, message: JSONRPCMessage) -> JSONRPCError | None:
         """Remembers which requests wait for an answer. One too many gets an error instead."""
@@ -167,7 +190,8 @@ class _Incoming(_Stream):
                 ending()
                 raise StopAsyncIteration
             message, error = _parsed(line)
-            if message is not None:
+            if message is not None and isinstance(line, bytes):
+                self._outgoing.came(line)
                 error = self._outgoing.track(message)
             if error is not None:
                 await self._outgoing.write(error)

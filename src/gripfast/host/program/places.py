@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from gripfast.errors import Internal
+from gripfast.host.program.homes import cache_home, state_home
 
 
 def state_directory() -> Path:
     """`$XDG_STATE_HOME`, else `~/.local/state`; ours is `gripfast` in it."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
-    return home / "gripfast"
+    return Path(state_home()) / "gripfast"
 
 
 def cache_directory() -> Path:
     """Where the user keeps caches: `$XDG_CACHE_HOME`, else `~/.cache`; ours is `gripfast` in it."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return home / "gripfast"
+    return Path(cache_home()) / "gripfast"
 
 
 def private_places() -> tuple[str, ...]:

@@ -31,12 +31,13 @@ class LineTooLong(Exception):
 
 
 @contextmanager
-def claim_wire(limit: int) -> Generator[Wire]:
-    """Takes standard input and output for the protocol, and gives them back at the end."""
+def claim_wire(limit: int, first: bytes = b"") -> Generator[Wire]:
+    """Takes standard input and output for the protocol, and gives them back at the end. `first` was read from
+    standard input before."""
     fds = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     wire = None
     try:
-        wire = Wire(fds[0], fds[1], limit)
+        wire = Wire(fds[0], fds[1], limit, first)
         _divert()
         yield wire
     finally:
@@ -69,12 +70,12 @@ def _flush() -> None:
 class Wire:
     """Lines in, bytes out, without a thread between: a thread costs each message more than the work does."""
 
-    def __init__(self, source: int, sink: int, limit: int) -> None:
+    def __init__(self, source: int, sink: int, limit: int, first: bytes = b"") -> None:
         self._source = source
         self._sink = _Sink(sink)
         self._limit = limit
-        self._chunks: deque[bytes] = deque()
-        self._waiting = 0
+        self._chunks: deque[bytes] = deque([first] if first else [])
+        self._waiting = len(first)
         self.waits = 0  # how often there was nothing to read yet
         self._arrived = asyncio.Event()
         self._ended = False
@@ -111,6 +112,8 @@ class Wire:
         try:
             self._listen()
         except PermissionError:  # a regular file: the loop can't wait for one
+            while self._chunks:
+                yield self._chunks.popleft()
             while chunk := await anyio.to_thread.run_sync(os.read, self._source, _CHUNK, abandon_on_cancel=True):
                 yield chunk
             return

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from attacks.shell import fresh_mark, gone
 from gripfast.builtin import keys
+from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import open_session
 from gripfast.call.cache import OutputCache
 from gripfast.call.run import Session
@@ -23,7 +26,9 @@ from gripfast.host.files import watch
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
 from gripfast.host.kernel.inotify import Inotify
-from gripfast.host.shell.sandbox import choose
+from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell.shells import Shells
 
 
 @asynccontextmanager
@@ -262,15 +267,118 @@ def test_the_model_is_told_what_holds_its_commands(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_refused_write_says_what_refused_it(tmp_path: Path) -> None:
+REFUSED = {
+    "a hook": ("echo x > .git/hooks/pre-commit; true", ".git/hooks/pre-commit: git would run", '["' + '.git"]'),
+    "a setting of git": ("git config a.b c || true", ".git/config: git would run", "git -c NAME=VALUE"),
+    "a protected name": (
+        "cd sub; echo x > ../.vscode/tasks.json",
+        ".vscode/tasks.json: other programs",
+        'unprotect = [".vscode"]',
+    ),
+    "outside": ("mkdir OUTSIDE/deep; true", "OUTSIDE/deep: it is outside", 'writable = ["OUTSIDE"]'),
+    "python": ('python3 -c \'open("OUTSIDE/x", "w")\'', "OUTSIDE/x: it is outside", 'writable = ["OUTSIDE"]'),
+    "a path beside": (
+        "echo failed to open OUTSIDE/y; echo; echo Read-only file system",
+        "OUTSIDE/y: it is",
+        "writable",
+    ),
+    "much output": ("touch OUTSIDE/x; seq 200000", "OUTSIDE/x: it is outside", 'writable = ["OUTSIDE"]'),
+}
+
+
+@pytest.fixture
+def outside() -> Generator[str]:
+    """A directory that is not in /tmp, which is private to commands."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield os.path.realpath(folder)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_write_says_where_why_and_what_would_allow_it(name: str, tmp_path: Path, outside: str) -> None:
     if choose("auto").level != "bwrap":
         pytest.skip("bubblewrap does not work here")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for folder in (".vscode", "sub"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / ".vscode" / "tasks.json").write_text("{}")
+    command, *expected = (text.replace("OUTSIDE", outside) for text in REFUSED[name])
 
     async def main() -> None:
         async with session_in(tmp_path, sandbox="auto") as session:
-            text = await bash(session, "echo x > .git/hooks/pre-commit")
-            assert "[sandbox bwrap: " in text
+            note = next(
+                line for line in (await bash(session, command)).splitlines() if "[the sandbox refused" in line
+            )
+            assert all(text in note for text in expected), note
+
+    run(main)
+
+
+def test_under_landlock_too_a_refused_write_is_explained(tmp_path: Path, outside: str) -> None:
+    if landlock_version() == 0:
+        pytest.skip("this kernel has no Landlock")
+
+    async def main() -> None:
+        landlock = Sandbox("landlock")
+        async with Shells(Scope.workspace(tmp_path), sandbox=landlock) as shells:
+            ended = await shells.run(f"touch {outside}/x; echo done", nothing)
+            assert [(one.path, one.why, one.folder) for one in ended.refused] == [
+                (f"{outside}/x", "outside", outside)
+            ]
+
+    run(main)
+
+
+async def nothing(_: bytes) -> None:
+    """Takes output that no test looks at."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo 'x: Permission denied'; false", "chmod 0 a; cat a", "echo Permission denied: a", "ls"],
+)
+def test_what_the_sandbox_did_not_refuse_is_not_blamed_on_it(command: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto") as session:
+            assert "sandbox" not in await bash(session, command)
+
+    run(main)
+
+
+def test_a_program_that_is_not_on_path_is_named_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"lint": "true"}}')
+    for folder in ("web/node_modules/.bin", "api/.venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    for program in ("web/node_modules/.bin/mybundler", "api/.venv/bin/mytest"):
+        (tmp_path / program).write_text("#!/bin/sh\necho ran")
+        (tmp_path / program).chmod(0o755)
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto") as session:
+            text = await bash(session, "cd web; mybundler --x; lint; nothing-like-this")
+            assert "[mybundler is not on PATH; use node_modules/.bin/mybundler]" in text
+            assert "[lint is not on PATH; use npm --prefix .. run lint]" in text
+            assert "[nothing-like-this" not in text
+            assert "use .venv/bin/mytest]" in await bash(session, "cd ../api; mytest")
+
+    run(main)
+
+
+def test_the_projects_environment_is_used_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    if choose("auto").level == "none":
+        pytest.skip("no sandbox works here")
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto", permissions=rule_set("workspace")) as session:
+            made = (
+                "mkdir -p .venv/bin; printf '#!/bin/sh\\necho mine\\n' > .venv/bin/pytest; chmod +x .venv/bin/pytest"
+            )
+            await session.call("Bash", {"command": "ls"})
+            subprocess.run(["bash", "-c", made], cwd=tmp_path, check=True)
+            assert await bash(session, "pytest") == "mine\n"
+            (tmp_path / ".venv/bin/ls").symlink_to("/bin/rm")
+            assert "and not the system's" in await bash(session, "ls x")
 
     run(main)
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from gripfast.host.shell.environment import command_environment
+from gripfast.host.shell.environment import command_environment, command_path, program_file
 
 
 def _environment(source: dict[str, str], roots: tuple[str, ...] = (), allow: tuple[str, ...] = ()) -> dict[str, str]:
@@ -21,6 +24,40 @@ def test_a_directory_of_the_workspace_is_not_on_the_path_of_a_command(tmp_path: 
 
 def test_a_directory_that_only_begins_like_the_workspace_stays_on_the_path(tmp_path: Path) -> None:
     assert _environment({"PATH": f"{tmp_path}-bin:/usr/bin"}, (str(tmp_path),))["PATH"] == f"{tmp_path}-bin:/usr/bin"
+
+
+def _sandboxed(root: Path, **source: str) -> str:
+    return command_path((str(root),), sandboxed=True, source={"PATH": "/usr/bin", **source})
+
+
+def test_in_a_sandbox_the_environments_of_the_project_come_first(tmp_path: Path) -> None:
+    assert _sandboxed(tmp_path) == "/usr/bin"
+    for name in (".venv/bin", "node_modules/.bin"):
+        (tmp_path / name).mkdir(parents=True)
+    assert _sandboxed(tmp_path) == f"{tmp_path}/.venv/bin:{tmp_path}/node_modules/.bin:/usr/bin"
+    own = f"{tmp_path}/.venv/bin:/usr/bin:{tmp_path}/bin"
+    assert _sandboxed(tmp_path, PATH=own) == f"{tmp_path}/node_modules/.bin:{own}"
+
+
+def test_an_active_environment_is_the_one_that_the_user_chose(tmp_path: Path) -> None:
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    assert _sandboxed(tmp_path, VIRTUAL_ENV="/opt/other") == "/usr/bin"
+    assert _sandboxed(tmp_path, VIRTUAL_ENV=sys.prefix) == f"{tmp_path}/venv/bin:/usr/bin"
+
+
+def test_a_program_is_in_the_workspace_if_any_link_to_it_is(tmp_path: Path) -> None:
+    root, system = tmp_path / "workspace", tmp_path / "system"
+    for folder in (root, system):
+        folder.mkdir()
+    target = shutil.which("cat")
+    assert target is not None
+    (root / "ls").symlink_to(target)
+    (system / "head").symlink_to(root / "ls")
+    (system / "tail").symlink_to(target)
+    path = f"{root}:{system}"
+    assert program_file("ls", path, [str(root)]) == program_file("head", path, [str(root)]) == f"{root}/ls"
+    assert program_file("tail", path, [str(root)]) == os.path.realpath(target)
+    assert program_file("absent", path, [str(root)]) is None
 
 
 def test_relative_places_are_not_on_the_path_of_a_command() -> None:

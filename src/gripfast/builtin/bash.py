@@ -9,6 +9,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes
+from gripfast.builtin.explained import not_found, refused_writes
 from gripfast.builtin.keys import CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
 from gripfast.errors import SandboxViolation
@@ -80,16 +81,11 @@ async def _run(
     changes = await to_thread.run_sync(changes_since, before, watch, reads)
     text = plain(streamed.text)
     notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
-    notes += [*taken_out(ended, fs), *_sandbox_note(text, ended, shells)]
+    notes += [*taken_out(ended, fs), *refused_writes(ended.refused, fs, shells.sandbox.words)]
+    notes += not_found(text, ended, fs)
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
 
 
 def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:
     if ended.directory and ended.directory != before:
         yield f"[working directory: {fs.show_real(ended.directory)}]"
-
-
-def _sandbox_note(text: str, ended: Ended, shells: Shells) -> Iterator[str]:
-    """A program reports only that it could not write; this says that the sandbox kept it from writing."""
-    if ended.exit_code and shells.sandbox.level == "bwrap" and "Read-only file system" in text:
-        yield f"[{shells.sandbox.words}; the user can allow it with `protect` in the configuration]"

@@ -181,6 +181,7 @@ class _File(_Table):
     programs: dict[str, _Program] = {}
     deny: list[str] | None = None
     protect: list[str] | None = None
+    unprotect: list[str] | None = None
     encoding: str | None = None
     sandbox: Sandbox | None = None
     env: list[str] | None = None
@@ -250,7 +251,7 @@ def _with(config: Config, table: _File, path: str) -> Config:
         permissions=permissions,
         rules=rules,
         deny=_patterns(table.deny, "deny", path) or (),
-        protect=config.protect if table.protect is None else _patterns(table.protect, "protect", path),
+        protect=_protect(config, table, path),
         encoding=_encoding(table.encoding, path),
         sandbox=table.sandbox or config.sandbox,
         env=_names(table.env, path),
@@ -262,6 +263,15 @@ def _with(config: Config, table: _File, path: str) -> Config:
         profile=table.profile,
         record=config.record if table.record is None else _record(table.record, path),
     )
+
+
+def _protect(config: Config, table: _File, path: str) -> tuple[str, ...]:
+    """The protected names: the file's own list, else the usual one, without those that it lifts."""
+    names = config.protect if table.protect is None else _patterns(table.protect, "protect", path)
+    for name in table.unprotect or ():
+        if name not in names:
+            raise InvalidArgument(f"{path}: `unprotect`: {name!r} is not protected; {did_you_mean(name, names)}")
+    return tuple(name for name in names if name not in (table.unprotect or ()))
 
 
 def _permissions(table: _Permissions, programs: Mapping[str, Program], path: str) -> Permissions:
@@ -392,7 +402,7 @@ def _strictness(sandbox: Sandbox) -> int:
 
 def _widening(config: Config, table: _File) -> Iterable[str]:
     """Everything in the file that would allow more than before, as text."""
-    for key in ("env", "cache", "profile", "writable", "readable", "sockets", "record"):
+    for key in ("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record"):
         if getattr(table, key) is not None:
             yield f"`{key}` is ignored"
     if table.programs:

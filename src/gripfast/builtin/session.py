@@ -218,7 +218,7 @@ def open_session(
         overrides={**shared, **(overrides or {})},
         cache=outputs,
         ask=ask,
-        before=(*_rules(permissions, fs, where, sandbox, env), *before),
+        before=(*_rules(permissions, fs, where, sandbox), *before),
         remember=remember,
         place=functools.partial(_placed, fs),
         after=after,
@@ -237,12 +237,12 @@ def _record(
 
 
 def _rules(
-    permissions: Permissions | None, fs: ScopedFs, place: ShellPlace, sandbox: Mode, env: Iterable[str]
+    permissions: Permissions | None, fs: ScopedFs, place: ShellPlace, sandbox: Mode
 ) -> tuple[PreToolCall, ...]:
     """The rules come before any other hook, and know the workspace and the machine."""
     if permissions is None:
         return ()
-    return (rules_hook(permissions.within(fs.roots, facts_of(fs, place, sandbox, env)), spelling(fs)),)
+    return (rules_hook(permissions.within(fs.roots, facts_of(fs, place, sandbox)), spelling(fs)),)
 
 
 def _placed(fs: ScopedFs, tool: Tool, subject: object) -> object:

@@ -94,7 +94,7 @@ def _decided(tool: Tool, text: str, config: Config, scope: Scope) -> tuple[Decis
         return Decision("allow", "there are no rules, so every tool may run"), ()
     spellings = spelled(tool, arguments, spelling(fs))
     effect = tool.traits.effect or ""
-    permissions = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox, config.env))
+    permissions = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox))
     decision = permissions.judge(tool=tool.name, effect=effect, spellings=spellings)
     if effect != "run" or decision.commands:
         return decision, decision.commands
@@ -123,7 +123,7 @@ def _show_log(path: str, config: Config, scope: Scope, as_json: bool) -> None:
     fs = ScopedFs(scope, encoding=config.encoding)
     if config.permissions is None:
         raise click.UsageError("there are no rules to judge by; name a set with --set")
-    rules = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox, config.env))
+    rules = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox))
     lines = _logged(path)
     judged = [(line, rules.judge(tool="Bash", effect="run", spellings=(line,))) for line in lines]
     if as_json:

@@ -48,5 +48,11 @@ def _protected(path: WorkPath, reason: str) -> SandboxViolation:
         )
     return SandboxViolation(
         f"`{escaped(path.text)}` is protected against writing ({reason}): other programs run what it says. "
-        "Ask the user to change it, or to lift this with `protect` in their config"
+        f"Ask the user to change it, or to allow it with {_setting(reason)} in their configuration"
     )
+
+
+def _setting(reason: str) -> str:
+    """The line of configuration that lifts a protection."""
+    name = reason.strip("`") if reason.startswith("`") else ".git"
+    return f'unprotect = ["{name}"]'

@@ -14,7 +14,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
 from gripfast.host.shell.caches import trim_caches
-from gripfast.host.shell.environment import command_environment
+from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.late import Protected, protected_now, undo_late_names
 from gripfast.host.shell.mark import MARK, sweep_marked
 from gripfast.host.shell.quarantine import Quarantined
@@ -64,6 +64,10 @@ class Brokers:
         """The same directory as commands name it: $TMPDIR."""
         return "/tmp" if self._sandbox.level == "bwrap" else self.temporary
 
+    def path(self) -> str:
+        """PATH for the next command: an environment that was made since the last is on it."""
+        return command_path(self._roots, sandboxed=self._sandbox.level != "none")
+
     async def current(self) -> BrokerConnection:
         """The broker in use, or a new one where there is none or its walls are out of date."""
         async with self._starting:
@@ -110,7 +114,7 @@ class Brokers:
         )
 
     async def _started(self, walls: Walls) -> BrokerConnection:
-        variables = command_environment(temporary=self.tmpdir, allow=self._allow, roots=self._roots)
+        variables = command_environment(temporary=self.tmpdir, allow=self._allow)
         variables |= dict(walls.caches.variables)
         variables[MARK] = self._mark
         broker = await to_thread.run_sync(BrokerConnection, walls, self._sandbox, variables)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.host.shell.quarantine import Quarantined
+from gripfast.host.shell.refused import RefusedWrite
 
 Reason: TypeAlias = Literal["exited", "timeout", "stopped", "lost"]
 
@@ -23,6 +24,7 @@ class Ended:
     left_running: int = 0
     left_names: tuple[str, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
+    refused: tuple[RefusedWrite, ...] = ()
 
     @property
     def shell_code(self) -> int:

@@ -6,7 +6,8 @@ import fnmatch
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 
 from gripfast.text.below import is_below
 
@@ -61,23 +62,79 @@ _UTF8 = re.compile(r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?")
 
 
 def command_environment(
-    *, temporary: str, allow: Iterable[str] = (), roots: Iterable[str] = (), source: Mapping[str, str] | None = None
+    *,
+    temporary: str,
+    allow: Iterable[str] = (),
+    roots: Iterable[str] = (),
+    sandboxed: bool = False,
+    source: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out. No program is found
-    in the workspace's `roots` by its bare name: rules that allow `ls` mean the system's."""
+    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out."""
     source = os.environ if source is None else source
     patterns = (*ALLOWED, *allow)
     chosen = {name: value for name, value in source.items() if _matches(name, patterns) and _harmless(name, value)}
-    chosen["PATH"] = _outside(tuple(roots), chosen.get("PATH", ""))
+    chosen["PATH"] = command_path(roots, sandboxed=sandboxed, source=source)
     if not any(chosen.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
         chosen["LANG"] = "C.UTF-8"
     return {**chosen, **QUIET, "TMPDIR": temporary}
 
 
-def program_file(name: str, path: str) -> str | None:
-    """The real file that a program's name leads to by this PATH."""
+def command_path(
+    roots: Iterable[str] = (), *, sandboxed: bool = False, source: Mapping[str, str] | None = None
+) -> str:
+    """PATH as a command has it now. In a sandbox it is the user's, after the environments of the first root; without
+    one nothing is found in the workspace's `roots` by its bare name. Nothing depends on the working directory."""
+    source = os.environ if source is None else source
+    roots = tuple(roots)
+    places = [place for place in source.get("PATH", "").split(":") if place.startswith("/") and "\0" not in place]
+    if sandboxed:
+        project = [place for place in project_places(roots[0], source) if place not in places] if roots else []
+        places = [*project, *places]
+    else:
+        places = [place for place in places if not _is_inside(place, roots)]
+    return ":".join(places) or "/usr/local/bin:/usr/bin:/bin"
+
+
+def project_places(root: str, source: Mapping[str, str] | None = None) -> list[str]:
+    """Where a project keeps its own programs: an environment of Python, unless the user has one active; of Node."""
+    source = os.environ if source is None else source
+    names = [NODE_PROGRAMS] if _has_active(root, source) else [*PYTHON_PROGRAMS, NODE_PROGRAMS]
+    return [place for name in names if os.path.isdir(place := f"{root}/{name}")]
+
+
+PYTHON_PROGRAMS, NODE_PROGRAMS = (".venv/bin", "venv/bin"), "node_modules/.bin"
+
+
+def _has_active(root: str, source: Mapping[str, str]) -> bool:
+    """Whether the user activated an environment for this work. The one this program is installed in, elsewhere, is
+    not for the project."""
+    active = source.get("VIRTUAL_ENV") or source.get("CONDA_PREFIX")
+    if not active:
+        return False
+    real = os.path.realpath(active)
+    return real != os.path.realpath(sys.prefix) or is_below(real, root)
+
+
+def program_file(name: str, path: str, roots: Iterable[str] = ()) -> str | None:
+    """The real file that a program's name leads to by this PATH; a link to it that lies in one of `roots`, if there
+    is one: whoever writes there chooses what the name means."""
     found = shutil.which(name, path=path)
-    return None if found is None else os.path.realpath(found)
+    if found is None:
+        return None
+    inside = tuple(roots)
+    return next((place for place in _hops(found) if is_below(place, *inside)), os.path.realpath(found))
+
+
+def _hops(path: str) -> Iterator[str]:
+    """Every place that a path leads through, link by link, each in its real directory."""
+    for _ in range(40):  # as many as the kernel follows
+        folder, name = os.path.split(path)
+        here = os.path.join(os.path.realpath(folder), name)
+        yield here
+        try:
+            path = os.path.join(os.path.dirname(here), os.readlink(here))
+        except OSError:
+            return
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
@@ -90,12 +147,6 @@ def _harmless(name: str, value: str) -> bool:
     if name in _SPEECH and not _UTF8.fullmatch(value):
         return False
     return not (name.lower().endswith("_proxy") and "@" in value)  # a proxy's address may carry a password
-
-
-def _outside(roots: tuple[str, ...], path: str) -> str:
-    """PATH without what depends on the working directory or lies in the workspace, by either spelling."""
-    kept = [place for place in path.split(":") if place.startswith("/") and not _is_inside(place, roots)]
-    return ":".join(kept) or "/usr/local/bin:/usr/bin:/bin"
 
 
 def _is_inside(place: str, roots: tuple[str, ...]) -> bool:

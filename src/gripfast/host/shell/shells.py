@@ -29,6 +29,7 @@ from gripfast.host.shell.brokers import Brokers
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
 
@@ -81,8 +82,14 @@ class Shells:
         Cancelled, or when `feed` fails, everything the command started is ended before this returns.
         """
         job = await self._start(command, timeout_ms, None)
+        signs = Signs()
+
+        async def fed(data: bytes) -> None:
+            signs.feed(data)
+            await feed(data)
+
         try:
-            ended = await self._follow(job, feed)
+            ended = await self._follow(job, fed)
         except BaseException:
             with CancelScope(shield=True):
                 await self._stop(job)
@@ -93,7 +100,17 @@ class Shells:
             self.directory = ended.directory
         taken = await to_thread.run_sync(self._brokers.undo_late_names)
         self._brokers.suspect = bool(self._jobs)
-        return replace(ended, quarantined=tuple(taken)) if taken else ended
+        refused = await self.refused(signs, job)
+        return replace(ended, quarantined=tuple(taken), refused=refused) if taken or refused else ended
+
+    async def refused(self, signs: Signs, job: Job) -> tuple[RefusedWrite, ...]:
+        """The writes that the sandbox refused, by what the command printed."""
+        lines = signs.lines()
+        if not lines:
+            return ()
+        where = (job.ended.directory if job.ended else "") or job.directory
+        level = self.sandbox.level
+        return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
 
     async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None) -> Job:
         text = checked(command)
@@ -129,6 +146,7 @@ class Shells:
         job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
         fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
         fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
+        fields.append(os.fsencode(f"PATH={self._brokers.path()}"))
         descriptors = [far.fileno(), out, write_end, script]
         try:
             self._tune_pipe(out)

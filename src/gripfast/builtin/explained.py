@@ -1,0 +1,66 @@
+"""The notes under a command's output that explain why something did not work, and what would."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from gripfast.host.files.fs import ScopedFs
+from gripfast.host.shell.ended import Ended
+from gripfast.host.shell.not_found import programs_named
+from gripfast.host.shell.refused import RefusedWrite
+from gripfast.text.escape import escaped
+
+_MOST = 3
+_NOT_FOUND = re.compile(r"^(?:\S*: )?(?:line \d+: |\d+: )?([^\s:]+): (?:command )?not found$", re.MULTILINE)
+
+
+def refused_writes(refused: Sequence[RefusedWrite], fs: ScopedFs, sandbox: str) -> Iterator[str]:
+    """Notes on writes that the sandbox refused: the place, the reason, and the setting that would allow it."""
+    for refusal in refused[:_MOST]:
+        if refusal.why == "unknown":
+            yield f"[{sandbox}]"
+        else:
+            yield f"[the sandbox refused to write {escaped(fs.show_real(refusal.path))}: {_reason(refusal)}]"
+
+
+def _reason(refusal: RefusedWrite) -> str:
+    match refusal.why:
+        case "outside":
+            return _outside(refusal)
+        case "protected":
+            return (
+                "other programs run what is written there. Write and Edit can ask the user for one file; "
+                f"the user can allow all with {_setting('unprotect', refusal.detail)}"
+            )
+        case "git":
+            return (
+                "git would run or follow what it says, also outside the sandbox. Ask the user to run the command; "
+                f"for a setting in one command use git -c NAME=VALUE. {_setting('unprotect', '.git')} in the user's "
+                "configuration opens all of .git"
+            )
+        case "own":
+            return "it is part of what gripfast itself runs, so no command may change it"
+        case _:
+            return f"it is closed to commands by {refusal.detail or 'the sandbox'}"
+
+
+def _outside(refusal: RefusedWrite) -> str:
+    where, folder = "it is outside the workspace", refusal.folder
+    if refusal.wide:
+        return f"{where}, and {escaped(folder)} is too wide to be made writable; use the workspace or $TMPDIR"
+    return f"{where}; the user can allow it with {_setting('writable', folder)} in the configuration"
+
+
+def _setting(key: str, value: str) -> str:
+    return f"{key} = [{json.dumps(value, ensure_ascii=False)}]"
+
+
+def not_found(text: str, ended: Ended, fs: ScopedFs) -> Iterator[str]:
+    """Notes on programs that were not found by name, if there is one to use instead."""
+    names = dict.fromkeys(_NOT_FOUND.findall(text[-20_000:])) if "not found" in text else {}
+    for name in list(names)[:_MOST]:
+        found = programs_named(name, ended.directory or fs.roots[0], fs.roots)
+        if found:
+            yield f"[{escaped(name)} is not on PATH; use {' or '.join(escaped(one) for one in found)}]"

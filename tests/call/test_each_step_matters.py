@@ -189,7 +189,7 @@ STEPS = [
         patterns,
         "_leaves_workspace",
         never,
-        write(allowing("*.md"), "/home/a.md"),
+        write(allowing("**/*.md"), "/home/a.md"),
     ),
     Step(
         "a layer that narrows",

@@ -95,8 +95,11 @@ def test_a_tool_without_a_subject_is_matched_by_a_star_only() -> None:
         ("src/*", "src/a.py", True, True),
         ("src/*", "src/a/b.py", False, True),  # what is closed is closed below
         ("src", "src/a.py", False, True),
-        ("*.md", "docs/a.md", True, True),  # a name, at any depth
-        ("*.md", "/home/x/a.md", False, True),
+        ("*.md", "a.md", True, True),
+        ("*.md", "docs/a.md", False, True),  # a name: allowed in the root only, denied at any depth
+        ("**/*.md", "docs/a.md", True, True),
+        ("**/*.md", "a.md", True, True),
+        ("**/*.md", "/home/x/a.md", False, True),
         ("*", "/anywhere", True, True),
         ("docs/*.md", "docs/a.md", True, True),
         ("docs/*.md", "a.md", False, False),
@@ -106,7 +109,7 @@ def test_a_tool_without_a_subject_is_matched_by_a_star_only() -> None:
         ("[!ab].txt", "b.txt", False, False),
         (".git", ".GIT/config", False, True),  # case does not open what is closed
         (".git", ".gi\u200bt/config", False, True),
-        (".env", "a/.env", True, True),
+        (".env", "a/.env", False, True),
         ("/etc/**", "/etc/passwd", True, True),
         ("./src/**", "src/a", True, True),
         ("src/", "src/a", True, True),

@@ -1,7 +1,8 @@
 """The patterns of rules and scopes: one word of a command, or a place in the workspace. Linear in time.
 
-`name` and `*.ext` stand for a name at any depth, `dir/name` for a path from the workspace's root. What allows is read
-narrowly (`PathGlob.matches`), what asks, denies or protects widely (`closing`): both gates read the latter here.
+What allows is read narrowly (`PathGlob.matches`): exactly these paths from the workspace's root. What asks, denies or
+protects is read widely (`closing`): `name` and `*.ext` at any depth, however they are cased, and everything below. The
+rules and the scope both use `closing`.
 """
 
 from __future__ import annotations
@@ -95,8 +96,6 @@ def _exactly(text: str, whole: str) -> str:
     """A regex for one alternative; `dir/` and `dir/**` are the directory and everything below."""
     if text.endswith("/") and text != "/":
         text += "**"
-    if "/" not in text:
-        return regex_of(f"**/{text}", whole)
     inner = text.removesuffix("/**")
     return regex_of(text, whole) if inner in (text, "") else regex_of(inner, whole) + _BELOW
 

@@ -35,7 +35,7 @@ _MATCH_SECONDS = 5.0
 async def bash_output(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
     offset: Annotated[int | None, Field(description="Lines to skip; default: those already shown.")] = None,
-    filter: Annotated[str | None, Field(description="Only lines that match this regular expression.")] = None,
+    filter: Annotated[str | None, Field(description="Only lines that match this regex.")] = None,
     *,
     shells: Annotated[Shells, Depends(SHELL)],
     cache: Annotated[OutputCache, Depends(CACHE)],

@@ -26,7 +26,7 @@ def done(
     *,
     plan: Annotated[Todos, Depends(TODOS)],
 ) -> str:
-    """Marks the task as complete; call it when nothing is left to do."""
+    """Ends the task; call it when nothing is left to do."""
     answer = f"Done: {message}" if message else "Done."
     if open_ := plan.unfinished:
         names = ", ".join(f"{todo.id} ({todo.status})" for todo in open_)

@@ -67,24 +67,24 @@ class Plan:
     profiles=("agent", "codex", "lisp"),
 )
 def edit(
-    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
-    old_string: Annotated[str, Field(description="Text to replace, unique in the file. Empty: the whole file.")],
-    new_string: Annotated[str, Field(description="The replacement, literally.")],
+    file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
+    old_string: Annotated[str, Field(description="Text to replace, unique in the file; empty: the whole file.")],
+    new_string: Annotated[str, Field(description="Literal replacement.")],
     replace_all: Annotated[bool, Field(description="Replace every occurrence.")] = False,
     match_mode: Annotated[
         Mode,
         Field(
-            description="auto: exact, else line_trimmed (space around lines may differ; new_string is re-indented). "
+            description="auto: exact, else line_trimmed (ignores space around lines, re-indents new_string). "
             "block_anchor: first and last line equal, the rest similar."
         ),
     ] = "auto",
     expected_replacements: Annotated[
-        int | None, Field(description="Replace every occurrence if there are exactly this many.", ge=1)
+        int | None, Field(description="Replace all if there are exactly this many.", ge=1)
     ] = None,
-    dry_run: Annotated[bool, Field(description="Show the diff, write nothing.")] = False,
+    dry_run: Annotated[bool, Field(description="Only show the diff.")] = False,
     expected_hash: Annotated[
         str | None,
-        Field(description="SHA-256 the file must have, in hex."),
+        Field(description="SHA-256 it must have, in hex."),
     ] = None,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
@@ -92,7 +92,7 @@ def edit(
     cache: Annotated[OutputCache, Depends(CACHE)],
     ctx: ToolContext,
 ) -> str | Awaitable[TextResult]:
-    """Replaces text in a file that was read in this session, and shows the diff. LF matches any line ending."""
+    """Replaces text in a file that was read, and shows the diff. LF matches any line ending."""
     shown = fs.show(file_path)
     request = EditRequest(old_string.encode(), new_string.encode(), replace_all, match_mode, expected_replacements)
     plan: Plan | None = None

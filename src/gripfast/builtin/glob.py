@@ -27,14 +27,14 @@ MOST = 1000
     profiles=("agent", "read-only", "codex", "lisp"),
 )
 async def glob(
-    pattern: Annotated[str, Field(description="Such as `**/*.py` or `src/**/*.{ts,tsx}`.")],
-    path: Annotated[WorkPath | None, Field(description="Directory to start in; default: the workspace.")] = None,
-    include_ignored: Annotated[bool, Field(description="Also find what .gitignore excludes.")] = False,
+    pattern: Annotated[str, Field(description="Such as `src/**/*.{ts,tsx}`.")],
+    path: Annotated[WorkPath | None, Field(description="Directory; default: workspace.")] = None,
+    include_ignored: Annotated[bool, Field(description="Find ignored files too.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
 ) -> str:
-    """Finds files by glob pattern, newest first, at most 1,000. Includes dot files, but not .git
-    or what .gitignore excludes."""
+    """Finds files by glob, newest first, at most 1,000. Includes dot files; skips .git and what
+    .gitignore excludes."""
     base = path or HERE
     found = await stoppable(
         lambda stop: fs.glob(pattern, base, include_ignored=include_ignored, limit=MOST, stop=stop)

@@ -34,27 +34,27 @@ Context = Annotated[int | None, Field(ge=0, le=MOST_CONTEXT)]
     profiles=("agent", "read-only", "codex", "lisp"),
 )
 async def grep(
-    pattern: Annotated[str, Field(description="Regex in ripgrep's syntax; escape literal braces and parentheses.")],
-    path: Annotated[WorkPath | None, Field(description="File or directory; default: the workspace.")] = None,
-    glob: Annotated[str | None, Field(description="Only files like `*.py`; `!*.md` excludes.")] = None,
-    type: Annotated[str | None, Field(description="Only files of a ripgrep type: py, js, rust ...")] = None,
-    output_mode: Annotated[OutputMode, Field(description="Paths only, matching lines, or counts per file.")] = (
+    pattern: Annotated[str, Field(description="ripgrep regex; escape literal braces.")],
+    path: Annotated[WorkPath | None, Field(description="File or directory; default: workspace.")] = None,
+    glob: Annotated[str | None, Field(description="Such as `*.py`; `!*.md` excludes.")] = None,
+    type: Annotated[str | None, Field(description="ripgrep file type: py, js, rust ...")] = None,
+    output_mode: Annotated[OutputMode, Field(description="Paths, matching lines, or counts per file.")] = (
         "files_with_matches"
     ),
-    numbers: Annotated[bool, Field(alias="-n", description="Line numbers in content.")] = True,
+    numbers: Annotated[bool, Field(alias="-n", description="Number the lines.")] = True,
     ignore_case: Annotated[bool, Field(alias="-i", description="Ignore case.")] = False,
-    after: Annotated[Context, Field(alias="-A", description="Context lines after each match.")] = None,
+    after: Annotated[Context, Field(alias="-A", description="Context lines after.")] = None,
     before: Annotated[Context, Field(alias="-B", description="Context lines before.")] = None,
-    around: Annotated[Context, Field(alias="-C", description="Context lines on both sides.")] = None,
-    multiline: Annotated[bool, Field(description="Let matches, and `.`, span lines.")] = False,
-    head_limit: Annotated[int, Field(description="Matches (or files) to return; 0: all.", ge=0, le=MOST_SHOWN)] = 250,
-    offset: Annotated[int, Field(description="Matches (or files) to skip.", ge=0, le=FARTHEST)] = 0,
-    include_ignored: Annotated[bool, Field(description="Also search what .gitignore excludes.")] = False,
+    around: Annotated[Context, Field(alias="-C", description="Context lines around.")] = None,
+    multiline: Annotated[bool, Field(description="Matches, and `.`, may span lines.")] = False,
+    head_limit: Annotated[int, Field(description="Results to return; 0: all.", ge=0, le=MOST_SHOWN)] = 250,
+    offset: Annotated[int, Field(description="Results to skip.", ge=0, le=FARTHEST)] = 0,
+    include_ignored: Annotated[bool, Field(description="Search ignored files too.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
 ) -> str:
-    """Searches file contents with a regex; sorted by path, with totals. Includes dot files, but not .git, binary
-    files or what .gitignore excludes."""
+    """Searches file contents; sorted by path, with totals. Includes dot files; skips .git, binary files and what
+    .gitignore excludes."""
     options = GrepOptions(
         mode=output_mode,
         glob=glob,

@@ -45,11 +45,11 @@ _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
     profiles=("agent", "read-only", "codex", "lisp"),
 )
 async def read(
-    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
     limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
-    pages: Annotated[str | None, Field(description='PDF only: pages like "1-5", at most 20.')] = None,
+    pages: Annotated[str | None, Field(description="PDF pages like 1-5, at most 20.")] = None,
     *,
     ctx: ToolContext,
     fs: Annotated[ScopedFs, Depends(FS)],

@@ -27,14 +27,14 @@ from gripfast.text.terminal import plain
     reads_outputs='continue with tool_output_cache(ref_id="{ref}", {place})',
 )
 async def tool_output_cache(
-    ref_id: Annotated[str, Field(description="The ref named in that output.")],
+    ref_id: Annotated[str, Field(description="The ref in that output.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
     limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
     *,
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> str | list[Part]:
-    """Reads lines of a tool's output that was cut or trimmed, numbered as in Read."""
+    """Reads a tool's output that was cut or trimmed, with numbered lines."""
     window = await cache.window(ref_id, offset, limit, line_offset=line_offset)
     text = "\n".join([*_numbered(window), *_footer(ref_id, window)])
     return [TextPart(text), *window.parts] if window.parts else text

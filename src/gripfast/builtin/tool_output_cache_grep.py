@@ -26,16 +26,16 @@ from gripfast.text.terminal import plain
     reads_outputs='search with tool_output_cache_grep(ref_id="{ref}", pattern=...)',
 )
 async def tool_output_cache_grep(
-    ref_id: Annotated[str, Field(description="The ref named in that output.")],
-    pattern: Annotated[str, Field(description="What to look for in each line.")],
-    regex: Annotated[bool, Field(description="Pattern is a regex as in Grep, not plain text.")] = False,
-    before: Annotated[int, Field(description="Context lines before each match.", ge=0, le=100)] = 0,
-    after: Annotated[int, Field(description="Context lines after each match.", ge=0, le=100)] = 0,
-    max_matches: Annotated[int, Field(description="Matching lines to return.", ge=1, le=1000)] = 50,
+    ref_id: Annotated[str, Field(description="The ref in that output.")],
+    pattern: Annotated[str, Field(description="Text to find.")],
+    regex: Annotated[bool, Field(description="Pattern is a regex, as in Grep.")] = False,
+    before: Annotated[int, Field(description="Context lines before.", ge=0, le=100)] = 0,
+    after: Annotated[int, Field(description="Context lines after.", ge=0, le=100)] = 0,
+    max_matches: Annotated[int, Field(description="Matches to return.", ge=1, le=1000)] = 50,
     *,
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> str:
-    """Searches the lines of a tool's output that was cut or trimmed."""
+    """Searches a tool's output that was cut or trimmed."""
     found = await cache.grep(ref_id, pattern, regex=regex, before=before, after=after, max_matches=max_matches)
     rows = list(_within_cap(_rows(found, "--\n" if before or after else "")))
     shown = sum(is_match for is_match, _ in rows)

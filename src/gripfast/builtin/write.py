@@ -26,15 +26,15 @@ from gripfast.host.files.paths import WorkPath
     profiles=("agent", "codex", "lisp"),
 )
 def write(
-    file_path: Annotated[WorkPath, Field(description="Absolute, or relative to the workspace.")],
+    file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
     content: Annotated[str, Field(description="The whole new content.")],
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
     ctx: ToolContext,
 ) -> str:
-    """Creates a file and its directories, or replaces one that was read in this session. A replaced file keeps
-    its encoding, line endings and final newline."""
+    """Creates a file and its directories, or replaces a file that was read; its encoding, line endings and final
+    newline stay."""
     change = fs.write(file_path, content, reads=reads, last_word=ctx.check_cancelled)
     shown = display_path(fs, file_path, change.real)
     size = len(change.after)

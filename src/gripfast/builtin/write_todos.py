@@ -16,10 +16,10 @@ from gripfast.framework.depends import Depends
 class TodoInput(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    id: Annotated[str | None, Field(description="The todo to update; omit it to add a new one.")] = None
-    content: Annotated[str | None, Field(description="What to do; required for a new todo.", max_length=400)] = None
-    status: Annotated[Status | None, Field(description="Pending by default. At most one is in_progress.")] = None
-    priority: Annotated[int | None, Field(description="1 (first) to 5; default 3.", ge=1, le=5)] = None
+    id: Annotated[str | None, Field(description="Omit for a new todo.")] = None
+    content: Annotated[str | None, Field(description="Required for a new todo.", max_length=400)] = None
+    status: Annotated[Status | None, Field(description="Default pending; at most one in_progress.")] = None
+    priority: Annotated[int | None, Field(description="1 (first) to 5, default 3.", ge=1, le=5)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class TodoList:
     profiles=("agent",),
 )
 def write_todos(
-    todos: Annotated[list[TodoInput], Field(description="The todos to add or update.", max_length=MOST)],
+    todos: Annotated[list[TodoInput], Field(description="Todos to add or update.", max_length=MOST)],
     mode: Annotated[
         Literal["merge", "replace"],
-        Field(description="merge keeps what is not named; replace starts over."),
+        Field(description="merge keeps the others; replace starts over."),
     ] = "merge",
     *,
     plan: Annotated[Todos, Depends(TODOS)],
 ) -> TodoList:
-    """Keeps a plan: add steps, set their status as you go. Returns the whole list."""
+    """Keeps a plan: add steps, set their status as you go. Returns the list."""
     changes = [Change(todo.id, todo.content, todo.status, todo.priority) for todo in todos]
     items = plan.merge(changes) if mode == "merge" else plan.replace(changes)
     return TodoList(items, _summary(items))

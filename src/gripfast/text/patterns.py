@@ -1,8 +1,8 @@
 """The patterns of rules and scopes: one word of a command, or a place in the workspace. Linear in time.
 
 What allows is read narrowly (`PathGlob.matches`): exactly these paths from the workspace's root. What asks, denies or
-protects is read widely (`closing`): `name` and `*.ext` at any depth, however they are cased, and everything below. The
-rules and the scope both use `closing`.
+protects is read widely (`closing`): `name` and `*.ext` at any depth, however they are cased, and everything below.
+The rules and the scope both use `closing`.
 """
 
 from __future__ import annotations

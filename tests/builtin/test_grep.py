@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from builtin.conftest import Bench
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from searching import call, code, make, text
@@ -286,9 +287,55 @@ def test_text_in_the_configured_encoding_is_found(tmp_path: Path) -> None:
     found = text(fs, "Grep", pattern="日本語", output_mode="content")
     assert found.startswith("sjis.txt:2:日本語の文\n"), found
     (tmp_path / "utf8.txt").write_text("日本語\n", encoding="utf-8")
+    (tmp_path / "marked.txt").write_bytes("日本語\n".encode("utf-16"))
     both = text(fs, "Grep", pattern="日本語")
-    assert both.startswith("utf8.txt\n") and "not looked for in shift_jis" in both
+    assert both == "marked.txt\nsjis.txt\nutf8.txt\n[3 files with matches]"
     assert text(fs, "Grep", pattern="日本語", path="sjis.txt").startswith("sjis.txt\n")
+
+
+def test_each_file_is_searched_in_the_encoding_it_is_in(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("café\n".encode("latin-1"))
+    (tmp_path / "b.txt").write_text("café\n退\n", encoding="utf-8")  # \xe9 is é in Latin-1, and begins 退 in UTF-8
+    (tmp_path / "c.txt").write_bytes(("x" * 2_000 + "é" + "y" * 2_000 + "\n").encode("latin-1"))
+    fs = ScopedFs(Scope.workspace(tmp_path), encoding="latin-1")
+    found = text(fs, "Grep", pattern="caf.", output_mode="content")
+    assert found == "a.txt:1:café\nb.txt:1:café\n[2 matching lines in 2 files]"
+    counts = text(fs, "Grep", pattern="é", output_mode="count")
+    assert counts == "a.txt:1\nb.txt:1\nc.txt:1\n[3 matching lines in 3 files]"
+    long = text(fs, "Grep", pattern="xéy", output_mode="content", offset=0)
+    assert "xxéyy" in long
+    assert text(fs, "Grep", pattern="é", head_limit=1, offset=1).startswith("b.txt\n[2-2 of 3 files")
+
+
+def test_an_encoding_that_ripgrep_does_not_know_is_said_to_be_searched_as_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("caf\u0418 plain\n".encode("cp1125"))
+    fs = ScopedFs(Scope.workspace(tmp_path), encoding="cp1125")
+    found = text(fs, "Grep", pattern="plain")
+    assert found == (
+        "a.txt\n[1 file with matches; files in cp1125 were searched as bytes; only ASCII text is found in them]"
+    )
+
+
+@pytest.mark.anyio
+async def test_a_file_that_was_shown_whole_counts_as_read(bench: Bench) -> None:
+    bench.put("whole.txt", "one\r\ntwo\r\n")
+    bench.put("part.txt", "one\ntwo\nthree\n")
+    bench.put("long.txt", "one " + "x" * 1_000)
+    await bench.ok("Grep", pattern="one", output_mode="content", **{"-C": 1})
+    assert "edited" in await bench.ok("Edit", file_path="whole.txt", old_string="two", new_string="2")
+    await bench.fails("NOT_READ", "Edit", file_path="part.txt", old_string="two", new_string="2")
+    await bench.fails("NOT_READ", "Edit", file_path="long.txt", old_string="one", new_string="2")
+    await bench.ok("Grep", pattern="nowhere|three", path="part.txt", output_mode="content", **{"-B": 2})
+    bench.put("part.txt", "changed\n")
+    await bench.fails("CONFLICT", "Edit", file_path="part.txt", old_string="changed", new_string="2")
+
+
+@pytest.mark.anyio
+async def test_what_an_output_was_cut_from_does_not_count_as_read(bench: Bench) -> None:
+    bench.put("a.txt", "x\n" * 9_000)
+    message = await bench.call("Grep", pattern="x", output_mode="content", head_limit=0)
+    assert message.output_ref is not None
+    await bench.fails("NOT_READ", "Edit", file_path="a.txt", old_string="x", new_string="y", replace_all=True)
 
 
 def test_a_head_limit_of_0_returns_all(tmp_path: Path) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated
 
+from anyio import to_thread
 from pydantic import Field
 
-from gripfast.builtin.keys import FS
+from gripfast.builtin.keys import FS, READS
+from gripfast.call.cache import CAP
+from gripfast.errors import ToolError
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.host.files.encodings import text_of
 from gripfast.host.files.fs import HERE, ScopedFs
+from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.search.hits import FileHits, HitLine
 from gripfast.host.search.records import GrepOptions, GrepResult, OutputMode
@@ -52,6 +58,7 @@ async def grep(
     include_ignored: Annotated[bool, Field(description="Search ignored files too.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
+    reads: Annotated[ReadLog, Depends(READS)],
 ) -> str:
     """Searches file contents; sorted by path, with totals. Includes dot files; skips .git, binary files and what
     .gitignore excludes."""
@@ -71,7 +78,33 @@ async def grep(
     if not found.total_files:
         return "; ".join([f"No matches for `{escaped(pattern)}` in `{fs.show(path or HERE)}`", *_warnings(found)])
     notes = [*_footer(found, options), *_long_line(found)]
-    return "\n".join([*_body(found, options, numbers), f"[{'; '.join(notes)}]"])
+    answer = "\n".join([*_body(found, options, numbers), f"[{'; '.join(notes)}]"])
+    shown_whole = [hits for hits in found.files if _may_be_whole(hits)]
+    if shown_whole and len(answer.encode("utf-8", "replace")) <= CAP:
+        await to_thread.run_sync(_record_whole, fs, reads, shown_whole)
+    return answer
+
+
+def _may_be_whole(hits: FileHits) -> bool:
+    """Whether the lines shown of a file are its first ones, without a gap or a cut."""
+    return bool(hits.lines) and all(
+        line.number == number and not line.cut_before and not line.cut_after
+        for number, line in enumerate(hits.lines, 1)
+    )
+
+
+def _record_whole(fs: ScopedFs, reads: ReadLog, files: Sequence[FileHits]) -> None:
+    """A file that was shown whole counts as read. It is opened again, and only counts if it is what was shown."""
+    for hits in files:
+        with suppress(ToolError), fs.open_read(WorkPath.parse(hits.path)) as file:
+            if file.stat.st_size <= CAP:
+                text = text_of(file.content(), fs.encoding, hits.path).body.decode()
+                if [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] == _texts(hits):
+                    file.record(reads)
+
+
+def _texts(hits: FileHits) -> list[str]:
+    return [line.text for line in hits.lines]
 
 
 def _body(found: GrepResult, options: GrepOptions, numbers: bool) -> Iterator[str]:
@@ -143,8 +176,8 @@ def _warnings(found: GrepResult) -> list[str]:
     words: list[str] = []
     if found.binary_files:
         words.append(f"{_counted(found.binary_files, 'binary file')} also matched, not shown")
-    if found.not_searched:
-        words.append(f"the pattern was not looked for in {found.not_searched}; give `path` to search such files")
+    if found.unknown_encoding:
+        words.append(f"files in {found.unknown_encoding} were searched as bytes; only ASCII text is found in them")
     if found.unreadable:
         words.append(f"{_counted(found.unreadable, 'path')} could not be read")
     if found.partial:

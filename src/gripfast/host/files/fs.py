@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from gripfast.errors import InvalidRegex, NotFound, ToolError
+from gripfast.errors import NotFound, ToolError
 from gripfast.host.files.beneath import ResolvedPath, Strategy, chosen_strategy, strategy_works
 from gripfast.host.files.encodings import checked_encoding, text_of
 from gripfast.host.files.finding import HERE, Finder
@@ -189,17 +189,9 @@ class ScopedFs:
     ) -> GrepResult:
         """Lines that match ripgrep's regex in a file or beneath a directory, in path order, with true totals.
 
-        Text that is not ASCII is looked for in UTF-8, and if no file has it, in the configured encoding.
+        Files that are not UTF-8 are searched in the configured encoding.
         """
-        found = self._finder.grep(pattern, path, options, stop=stop)
-        if self.encoding is None or pattern.isascii():
-            return found
-        if found.total_files:
-            return replace(found, not_searched=self.encoding)
-        try:
-            return self._finder.grep(pattern, path, replace(options, encoding=self.encoding), stop=stop)
-        except InvalidRegex:  # ripgrep does not know the encoding; the pattern was good a moment ago
-            return replace(found, not_searched=self.encoding)
+        return self._finder.grep(pattern, path, replace(options, encoding=self.encoding), stop=stop)
 
     def tree(
         self, path: WorkPath, *, max_depth: int, max_entries: int, accept: Callable[[str, str, Kind], bool]

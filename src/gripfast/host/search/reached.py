@@ -1,13 +1,30 @@
-"""The last look at a path from an `rg` that ran unconfined."""
+"""Reaching a path from a root without following a link."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 
 
 def is_reached_without_links(root: int, path: str) -> bool:
     """Whether a path that an unconfined rg gave is walked from the root without a link: no proof, a last look."""
+    try:
+        with _directory_of(root, path) as (directory, name):
+            return not stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def open_without_links(root: int, path: str) -> int:
+    """A descriptor to read a path from; OSError if a link is on the way. Opening a FIFO does not block."""
+    with _directory_of(root, path) as (directory, name):
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+
+
+@contextlib.contextmanager
+def _directory_of(root: int, path: str) -> Iterator[tuple[int, str]]:
     *directories, name = path.split("/")
     here = os.dup(root)
     try:
@@ -15,8 +32,6 @@ def is_reached_without_links(root: int, path: str) -> bool:
             below = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
             os.close(here)
             here = below
-        return not stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
+        yield here, name
     finally:
         os.close(here)

@@ -56,8 +56,8 @@ class GrepResult:
     binary_files: int = 0
     unreadable: int = 0
     partial: bool = False
-    not_searched: str | None = None
-    """An encoding in which the pattern was not looked for."""
+    unknown_encoding: str | None = None
+    """The configured encoding, where ripgrep does not know it: files in it were searched as bytes."""
 
 
 @dataclass(frozen=True, slots=True)

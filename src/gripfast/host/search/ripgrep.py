@@ -78,3 +78,9 @@ def ask(rg: str, arguments: list[str]) -> tuple[int, bytes, bytes]:
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+@functools.lru_cache(maxsize=32)
+def knows_encoding(rg: str, label: str) -> bool:
+    """Whether rg can read files in this encoding."""
+    return ask(rg, ["-j1", f"--encoding={label}", "-e", "x", "--", "-"])[0] != 2

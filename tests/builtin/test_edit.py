@@ -392,3 +392,30 @@ async def test_a_file_that_a_command_of_this_session_made_may_be_edited(bench: B
     await bench.ok("Edit", file_path="made.txt", old_string="one", new_string="1")
     bench.put("other.txt", "one\n")
     await bench.fails("NOT_READ", "Edit", file_path="other.txt", old_string="one", new_string="1")
+
+
+# --- Lisp ---
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        ("(+ a b))", "(+ a b)", "[warning: the edit unbalances the brackets at line 2: 1 closing bracket missing]"),
+        ("(+ a b))", "(+ a b)))", "[warning: the edit unbalances the brackets at line 3: an extra closing bracket]"),
+        ("(+ a b))", '(+ a "b))', "[warning: the edit unbalances the brackets at line 2: "),
+    ],
+)
+async def test_an_edit_that_unbalances_a_form_says_so(bench: Bench, old: str, new: str, note: str) -> None:
+    name = await opened(bench, "(in-package :a)\n(defun f (a b)\n  (+ a b))\n\n(defun g () 1)\n", "f.lisp")
+    shown = await bench.ok("Edit", file_path=name, old_string=old, new_string=new, dry_run=True)
+    assert shown.split("\n")[1].startswith(note), shown
+    assert note in await bench.ok("Edit", file_path=name, old_string=old, new_string=new)
+    repaired = await bench.ok("Edit", file_path=name, old_string=new, new_string=old)
+    assert "warning" not in repaired
+
+
+async def test_a_lisp_file_that_stays_balanced_or_was_broken_before_is_edited_without_a_warning(bench: Bench) -> None:
+    name = await opened(bench, "(defun f (a)\n  a)\n\n(defun broken (\n", "f.el")
+    assert "warning" not in await bench.ok("Edit", file_path=name, old_string="  a)", new_string="  (g a))")
+    text = await opened(bench, "(a\n", "f.txt")
+    assert "warning" not in await bench.ok("Edit", file_path=text, old_string="(a", new_string="((a")

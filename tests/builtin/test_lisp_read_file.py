@@ -69,7 +69,7 @@ def read(call: Call) -> Read:
 def test_a_lisp_file_is_collapsed_by_default(read: Read, tmp_path: Path) -> None:
     assert read() == {
         "content": "     1\t(in-package :demo)\n"
-        '     3\t(defun my-func (a b) "First line of the docstring." ...)\n'
+        '     3\t(defun my-func (a b) "First line of the docstring. ..." ...)\n'
         "     8\t(defun other (x) ...)\n"
         "    12\t(progn ...)",
         "path": str(tmp_path.resolve() / "demo.lisp"),
@@ -349,7 +349,7 @@ def shell(tmp_path: Path, terminal: bool) -> str:
 def test_a_pipe_gets_json_and_a_person_the_outline(tmp_path: Path) -> None:
     assert json.loads(shell(tmp_path, terminal=False))["mode"] == "lisp-collapsed"
     seen = shell(tmp_path, terminal=True).split("\n")
-    assert seen[1].split(maxsplit=1) == ["3", '(defun my-func (a b) "First line of the docstring." ...)']
+    assert seen[1].split(maxsplit=1) == ["3", '(defun my-func (a b) "First line of the docstring. ..." ...)']
     assert '"total_forms": 4' in seen[4]
 
 

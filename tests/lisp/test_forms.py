@@ -17,8 +17,8 @@ def form(text: str, dialect: Dialect = COMMON_LISP) -> Form:
     ("source", "line", "name"),
     [
         ('(defun f (a b) "Doc." (+ a b))', '(defun f (a b) "Doc." ...)', "f"),
-        ('(defun f (a)\n  "First.\n  Second."\n  a)', '(defun f (a) "First." ...)', "f"),
-        ('(defun f (a)\n  "\n  First.\n  Second."\n  a)', '(defun f (a) "First." ...)', "f"),
+        ('(defun f (a)\n  "First.\n  Second."\n  a)', '(defun f (a) "First. ..." ...)', "f"),
+        ('(defun f (a)\n  "\n  First.\n  Second."\n  a)', '(defun f (a) "First. ..." ...)', "f"),
         ('(defun f () "a value")', "(defun f () ...)", "f"),
         ('(defun f (a) (declare (fixnum a)) "Doc." a)', '(defun f (a) "Doc." ...)', "f"),
         ("(defun f nil (g (h)))", "(defun f nil ...)", "f"),
@@ -31,11 +31,21 @@ def form(text: str, dialect: Dialect = COMMON_LISP) -> Form:
         ("(defmacro m ((v l) &body b) `(x ,v))", "(defmacro m ((v l) &body b) ...)", "m"),
         ("(defmethod m :around ((x foo) y) x)", "(defmethod m :around ((x foo) y) ...)", "m"),
         ("(defmethod m progn ((x foo)) x)", "(defmethod m progn ((x foo)) ...)", "m"),
-        ('(defgeneric g (x) (:documentation "Words.\nMore."))', '(defgeneric g (x) "Words." ...)', "g"),
+        ('(defgeneric g (x) (:documentation "Words.\nMore."))', '(defgeneric g (x) "Words. ..." ...)', "g"),
         ("(defgeneric g (x))", "(defgeneric g (x))", "g"),
-        ("(defclass c (a b) ((s :initarg :s)))", "(defclass c (a b) ...)", "c"),
-        ('(defclass c () (s) (:documentation "Words."))', '(defclass c () "Words." ...)', "c"),
-        ('(define-condition e (error) () (:documentation "Bad."))', '(define-condition e (error) "Bad." ...)', "e"),
+        ("(defclass c (a b) ((s :initarg :s)))", "(defclass c (a b) (s) ...)", "c"),
+        ('(defclass c () (s) (:documentation "Words."))', '(defclass c () (s) "Words." ...)', "c"),
+        ("(defclass c () ())", "(defclass c () ())", "c"),
+        (
+            f"(defclass c () ({' '.join(f'(a-slot-{n} :initform {n})' for n in range(40))}))",
+            f"(defclass c () ({' '.join(f'a-slot-{n}' for n in range(21))} ...) ...)",
+            "c",
+        ),
+        (
+            '(define-condition e (error) () (:documentation "Bad."))',
+            '(define-condition e (error) () "Bad." ...)',
+            "e",
+        ),
         ("(defstruct s a b)", "(defstruct s ...)", "s"),
         ('(defstruct (s (:conc-name x-)) "Doc." a)', '(defstruct (s (:conc-name x-)) "Doc." ...)', "s"),
         ("(defvar *x*)", "(defvar *x*)", "*x*"),
@@ -46,8 +56,18 @@ def form(text: str, dialect: Dialect = COMMON_LISP) -> Form:
         ("(defconstant +x+ #.(floor (ash 1 (1- (long-name n-x n-y)))))", "(defconstant +x+ ...)", "+x+"),
         ("(defconstant +x+ #xFF)", "(defconstant +x+ #xFF)", "+x+"),
         ("(deftype index () '(integer 0))", "(deftype index () ...)", "index"),
-        ("(defpackage #:my-pkg (:use :cl))", "(defpackage #:my-pkg ...)", "my-pkg"),
-        ('(asdf:defsystem "sys" :depends-on ())', '(asdf:defsystem "sys" ...)', "sys"),
+        ("(defpackage #:my-pkg (:use :cl))", "(defpackage #:my-pkg (:use :cl))", "my-pkg"),
+        (
+            "(defpackage :p (:use :cl) (:import-from :a :b) (:export #:one\n #:two) (:export #:three))",
+            "(defpackage :p (:use :cl) (:export #:one #:two) (:export #:three) ...)",
+            "p",
+        ),
+        ('(asdf:defsystem "sys" :depends-on ())', '(asdf:defsystem "sys" :depends-on ())', "sys"),
+        (
+            '(defsystem "s" :components ((:file "a")\n (:module "m" :components ((:file "b"))) (:file "c")))',
+            '(defsystem "s" :components (a (m b) c))',
+            "s",
+        ),
         ("(define-route home (:get) (page))", "(define-route home (:get) ...)", "home"),
         ("(test adds (is (= 1 1)))", "(test adds ...)", "adds"),
         ("#+sbcl\n(defun f (a) a)", "#+sbcl (defun f (a) ...)", "f"),
@@ -76,12 +96,38 @@ def test_a_definition_is_one_line_with_its_signature_and_the_first_line_of_its_w
         ("((a b) c)", "((a b) c)"),
         ("atom", "atom"),
         ("'(a b)", "'(a ...)"),
-        ('#.(error "x")', "#.(error ...)"),
+        ('#.(error "x")', '#.(error "x")'),
     ],
 )
 def test_other_forms_show_their_operator_and_some_remarks_in_full(source: str, line: str) -> None:
     found = form(source)
     assert (found.kind == "definition", found.line) == (False, line)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "source", "line", "name"),
+    [
+        (
+            CLOJURE,
+            "(ns my.app\n  (:require [clojure.string :as str] [clojure.set :as set] [re-frame.core :as rf]))",
+            "(ns my.app ...)",
+            "my.app",
+        ),
+        (CLOJURE, "(rf/reg-event-db ::init (fn [db _] db))", "(rf/reg-event-db ::init ...)", "init"),
+        (CLOJURE, "(reg-sub :user/name (fn [db] (:name db)))", "(reg-sub :user/name ...)", "user/name"),
+        (CLOJURE, "#?(:clj (defn a [x] 1) :cljs 2)", "#?(:clj ...)", ""),
+        (SCHEME, "(struct point (x y) #:transparent)", "(struct point (x y) ...)", "point"),
+        (EMACS_LISP, '(use-package magit\n  :bind ("C-x g" . magit-status))', "(use-package magit ...)", "magit"),
+        (EMACS_LISP, "(add-hook 'prog-mode-hook #'x)", "(add-hook 'prog-mode-hook ...)", "prog-mode-hook"),
+        (EMACS_LISP, "(with-eval-after-load 'org (foo))", "(with-eval-after-load 'org ...)", ""),
+        (COMMON_LISP, "(add-route :index (lambda () 1))", "(add-route :index ...)", "index"),
+    ],
+)
+def test_the_name_that_a_form_is_about_is_shown_and_found(
+    dialect: Dialect, source: str, line: str, name: str
+) -> None:
+    found = form(source, dialect)
+    assert (found.line, found.name) == (line, name)
 
 
 def test_definitions_inside_wrappers_are_found_at_any_reasonable_depth() -> None:

@@ -55,7 +55,7 @@ def test_a_view_has_a_numbered_line_for_each_form_and_the_comment_right_before_i
         "     4\t(in-package :demo)",
         "     8\t;; Adds.",
         "     9\t;; Slowly.",
-        '    10\t(defun add (a b) "Adds two numbers." ...)',
+        '    10\t(defun add (a b) "Adds two numbers. ..." ...)',
         "    15\t(eval-when ...)",
         "    16\t  (defun inner (x) ...)",
         "    18\t  (defvar *v* (make-hash-table))",

@@ -33,6 +33,8 @@ from gripfast.host.files.match import (
     trimmed_matches,
 )
 from gripfast.host.files.paths import WorkPath
+from gripfast.lisp.dialects import dialect_of
+from gripfast.lisp.scanner import scan
 from gripfast.messages import TextResult
 from gripfast.text.unseen import replaced
 
@@ -42,6 +44,7 @@ DIFF_WIDTH = 500
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _PLACES_NAMED = 20
 _NEAREST_LINES = 20
+_LARGEST_BALANCED = 4 * 1024 * 1024  # bytes of a Lisp file whose brackets are checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def edit(
 
     change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
     assert plan is not None, "change calls compute"
-    summary = _summary(plan, display_path(fs, file_path, change.real), dry_run)
+    summary = "\n".join([_summary(plan, display_path(fs, file_path, change.real), dry_run), *unbalanced(plan, shown)])
     rows = unified(plan.text.body, plan.splices, shown, created=plan.created)
     if len(rows) <= DIFF_LINES and all(len(row) <= DIFF_WIDTH for row in rows):
         return "\n".join([summary, *rows])
@@ -218,6 +221,23 @@ def _not_unique(numbers: Sequence[int], shown: str, why: str) -> NotUnique:
         "add surrounding lines until it is unique, or use replace_all or expected_replacements",
         details={"count": len(numbers), "lines": list(numbers[:1000])},
     )
+
+
+# --- Lisp ---
+
+
+def unbalanced(plan: Plan, shown: str) -> list[str]:
+    """A note about the first form of a Lisp file that an edit leaves broken, if it was whole before."""
+    dialect = dialect_of(shown)
+    if dialect is None or not plan.splices or len(plan.text.body) > _LARGEST_BALANCED:
+        return []
+    after = spliced(plan.text.body, plan.splices).decode("utf-8", "replace")
+    faults = [unit.fault for unit in scan(after, dialect) if unit.fault]
+    before = plan.text.body.decode("utf-8", "replace")
+    if not faults or len(faults) <= sum(1 for unit in scan(before, dialect) if unit.fault):
+        return []
+    line = after.count("\n", 0, faults[0].at) + 1
+    return [f"[warning: the edit unbalances the brackets at line {line}: {faults[0].message}]"]
 
 
 # --- nothing matched ---

@@ -43,6 +43,7 @@ class Dialect:
     wrappers: frozenset[str] = frozenset()  # operators that may contain definitions
     context: frozenset[str] = frozenset()  # operators whose forms are always shown in full
     remarks: frozenset[str] = frozenset()  # operators whose forms are shown in full if short
+    naming: frozenset[str] = frozenset()  # operators that define nothing, but whose second element is a name
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -96,6 +97,7 @@ EMACS_LISP = Dialect(
         " cl-flet cl-labels cl-macrolet save-excursion with-no-warnings".split()
     ),
     remarks=frozenset("require provide setq setq-default setf declare-function autoload".split()),
+    naming=frozenset({"use-package", "leaf", "setup"}),
 )
 
 SCHEME = Dialect(
@@ -111,7 +113,7 @@ SCHEME = Dialect(
         + r"|\#(?!['`,;&\#\"(\[{\\|]|[0-9]++=){tail}"
     ),
     prefix=r"['`]|,@?+|\#['`;&]|\#,@?+|\#[0-9]++=",
-    definers="def(?!ault)",
+    definers="def(?!ault)|struct$",
     wrappers=frozenset(
         "begin let let* letrec letrec* module module* module+ begin-for-syntax library define-library"
         " when unless if cond-expand let-syntax letrec-syntax parameterize".split()
@@ -134,10 +136,11 @@ CLOJURE = Dialect(
     hash_open=r"\#(?:\?@?+|::?+{tail})?+",
     hash_atom=r"\\.{tail}",
     prefix=r"['`@]|~@?+|\#['_=\#]|\#\?@?+|\#(?![\"(\[{]){tail}",
-    definers=r"def(?!ault)",
+    definers=r"def(?!ault)|reg-",
     wrappers=frozenset("do let when when-not if if-not binding letfn :clj :cljs :default".split()),
     context=frozenset({"in-ns"}),
     remarks=frozenset("ns require import use refer set! declare".split()),
+    naming=frozenset({"ns", "fdef"}),
 )
 
 DIALECTS = (COMMON_LISP, EMACS_LISP, SCHEME, CLOJURE)

@@ -24,9 +24,12 @@ VARIABLE = re.compile(
     r"def(?:var|parameter|constant|const|global|custom|once|alias|ine|)$|defvar-|define-(?:symbol-macro|constant)$"
 )
 CLASS = re.compile(r"def(?:class|generic)$|define-condition$")
+PACKAGE = re.compile(r"def(?:ine-)?package$")
+SYSTEM = re.compile(r"defsystem$")
 FUNCTION = re.compile(r"(?:cl-)?def(?:un|macro|subst|method|type$|setf|n-?$|ine-(?:compiler|modify|setf))")
 DECLARE = re.compile(r"\(\s*(?:declare|interactive)\b", re.IGNORECASE)
 DOCUMENTATION = re.compile(r"\(\s*:documentation\s+", re.IGNORECASE)
+EXPORT = re.compile(r"\(\s*:export\s", re.IGNORECASE)
 UNTIDY = re.compile(r"[\n\r\t\f,;]|  |#\||[(\[{] | [)\]}]|^ | $")
 PLACE = re.compile(r"\(\s*(?:setf|cas)\s", re.IGNORECASE)
 
@@ -66,7 +69,9 @@ class _Source:
         """The quotes and conditions of a unit, as one line to put before its object."""
         raw = self.text[unit.start : unit.datum]
         gap = " " if raw[-1:].isspace() else ""
-        return one_line(self.text, unit.start, unit.datum, REMARK_WIDTH, self.dialect) + gap
+        opens = self.opens(unit)
+        dispatch = self.text[unit.datum : opens - 1] if opens else ""  # `#?` of a reader conditional
+        return one_line(self.text, unit.start, unit.datum, REMARK_WIDTH, self.dialect) + gap + dispatch
 
     def opens(self, unit: Unit) -> int:
         """The position just after the opening bracket of the unit's list; 0 if its object is not a list."""
@@ -140,13 +145,26 @@ def _form(source: _Source, unit: Unit, nesting: int) -> Form:
     if name and dialect.grammar.definer.match(bare):
         shown = [head, source.line(name), *_signature(source, bare, name, parts)]
         return Form(unit, "definition", f"{source.before(unit)}({' '.join(shown)})", _name(source, name))
+    subject = _subject(source, bare, head, name)
+    if subject:
+        line = f"{source.before(unit)}({' '.join([head, source.line(subject), *_dots(parts, 2)])})"
+    else:
+        line = _elided(source, unit, head, name)
     if nesting and (bare in dialect.wrappers or bare.startswith("with-")):
-        inside = tuple(_definitions(source, unit, nesting - 1))
-        return Form(unit, "wrapper", _elided(source, unit, head, name), inside=inside)
-    is_remark = bare in dialect.remarks or not _is_symbol(head)
-    if is_remark and (whole := source.short(unit, REMARK_WIDTH)):
-        return Form(unit, "other", whole)
-    return Form(unit, "other", _elided(source, unit, head, name))
+        return Form(unit, "wrapper", line, inside=tuple(_definitions(source, unit, nesting - 1)))
+    if bare in dialect.remarks or not _is_symbol(head):
+        line = source.short(unit, REMARK_WIDTH) or line
+    return Form(unit, "other", line, _name(source, subject) if subject else "")
+
+
+def _subject(source: _Source, bare: str, head: str, second: Unit | None) -> Unit | None:
+    """The second element of a form that defines nothing by its operator's name, where it names what the form is
+    about: `(ns name`, `(use-package name`, or a keyword, a quoted symbol or a short string after any operator."""
+    if second is None or source.opens(second) or not _is_symbol(head):
+        return None
+    text = source.text[second.start : second.end]
+    is_name = bare in source.dialect.naming or text[:1] in (":", "'", '"')
+    return second if is_name and len(text) <= CLAUSE_WIDTH and "\n" not in text else None
 
 
 def _definitions(source: _Source, unit: Unit, nesting: int) -> Iterator[Form]:
@@ -171,7 +189,11 @@ def _signature(source: _Source, bare: str, name: Unit, parts: _Parts) -> list[st
     if VARIABLE.match(bare) and not named_by_list:
         return _variable(source, parts)
     if CLASS.match(bare):
-        return _class(source, parts)
+        return _class(source, parts, has_slots=bare != "defgeneric")
+    if PACKAGE.match(bare):
+        return _package(source, parts)
+    if SYSTEM.match(bare):
+        return _system(source, parts)
     if named_by_list:
         return _docstring_and_rest(source, parts, 2)
     return _function(source, FUNCTION.match(bare) is not None, parts)
@@ -187,10 +209,14 @@ def _variable(source: _Source, parts: _Parts) -> list[str]:
     return shown + _dots(parts, 3)
 
 
-def _class(source: _Source, parts: _Parts) -> list[str]:
-    """Superclasses or lambda list, and the text of the `(:documentation ...)` option."""
-    second = parts.get(2)
+def _class(source: _Source, parts: _Parts, *, has_slots: bool) -> list[str]:
+    """Superclasses or lambda list, the names of the slots, and the text of the `(:documentation ...)` option."""
+    second, slots = parts.get(2), parts.get(3)
     shown = [source.line(second)] if second else []
+    rest = 3
+    if has_slots and slots and source.opens(slots):
+        shown.append(_names(source, slots))
+        rest = 4 if shown[-1] == source.line(slots) else 3
     for index in range(3, ELEMENTS):
         option = parts.get(index)
         if option is None:
@@ -199,7 +225,82 @@ def _class(source: _Source, parts: _Parts) -> list[str]:
         docstring = read_unit(source.text, found.end(), option.end, source.dialect) if found else None
         if docstring and source.is_string(docstring):
             return [*shown, _first_line(source, docstring), "..."]
-    return shown + _dots(parts, 3)
+    return shown + _dots(parts, rest)
+
+
+def _names(source: _Source, unit: Unit) -> str:
+    """The names in a list of names and of lists that begin with one: `(x y)` for `((x :initform 0) y)`."""
+    names: list[str] = []
+    width = 0
+    for part in source.parts(unit):
+        names.append(_name(source, part))
+        width += len(names[-1]) + 1
+        if width > SIGNATURE_WIDTH:
+            return f"({' '.join(names[:-1])} ...)"
+    return f"({' '.join(names)})"
+
+
+def _package(source: _Source, parts: _Parts) -> list[str]:
+    """The first option if it is short, and what the package exports."""
+    first = parts.get(2)
+    shown: list[str] = []
+    for index in range(2, ELEMENTS):
+        option = parts.get(index)
+        if option is None:
+            break
+        exports = EXPORT.match(source.text, option.datum, option.end) is not None
+        if exports or (option is first and source.short(option, CLAUSE_WIDTH)):
+            shown.append(source.line(option))
+    return [*shown, *_dots(parts, 2 + len(shown))]
+
+
+def _system(source: _Source, parts: _Parts) -> list[str]:
+    """What a system depends on, and the names of its components."""
+    shown: list[str] = []
+    for index in range(2, ELEMENTS):
+        key, value = parts.get(index), parts.get(index + 1)
+        if key is None or value is None:
+            break
+        match source.text[key.start : key.end].lower():
+            case ":depends-on":
+                shown += [":depends-on", source.line(value)]
+            case ":components":
+                shown += [":components", _components(source, value, NESTING)]
+            case _:
+                pass
+    return [*shown, *_dots(parts, 2 + len(shown))]
+
+
+def _components(source: _Source, unit: Unit, nesting: int) -> str:
+    """The names of `((:file "a") (:module "src" :components (...)))`, with those of a module after its own."""
+    shown: list[str] = []
+    for component in source.parts(unit):
+        elements = _Parts(source, component)
+        name = elements.get(1) if source.opens(component) else None
+        if name is None:
+            continue
+        inner = _component_list(source, elements) if nesting else None
+        text = _name(source, name)
+        shown.append(f"({text} {_components(source, inner, nesting - 1)[1:-1]})" if inner else text)
+    return _within(f"({' '.join(shown)})", SIGNATURE_WIDTH)
+
+
+def _component_list(source: _Source, elements: _Parts) -> Unit | None:
+    for index in range(2, ELEMENTS):
+        key = elements.get(index)
+        if key is None:
+            return None
+        if source.text[key.start : key.end].lower() == ":components":
+            return elements.get(index + 1)
+    return None
+
+
+def _within(line: str, width: int) -> str:
+    """A list of names, clipped to a width."""
+    if len(line) <= width:
+        return line
+    cut = line[:width].rpartition(" ")[0]
+    return f"{cut} ...{')' * (cut.count('(') - cut.count(')'))}"
 
 
 def _function(source: _Source, known: bool, parts: _Parts) -> list[str]:
@@ -244,6 +345,8 @@ def _first_line(source: _Source, unit: Unit) -> str:
     first = text.split("\n", 1)[0].strip()
     if len(first) > DOC_WIDTH:
         first = first[: DOC_WIDTH - 3].rstrip("\\") + "..."
+    elif first != text:
+        first += " ..."
     return f'"{first}"'
 
 

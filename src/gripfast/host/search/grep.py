@@ -21,7 +21,7 @@ from gripfast.text.globs import Glob, compile_filter
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
+class _EncodingPass:
     """One run of rg over the place, in one encoding: its options, and which files it is about."""
 
     options: GrepOptions
@@ -68,22 +68,22 @@ def grep(
     )
 
 
-def _passes(place: SearchPlace, options: GrepOptions) -> list[_Pass]:
+def _passes(place: SearchPlace, options: GrepOptions) -> list[_EncodingPass]:
     keep = _keeps(place, options)
     if options.encoding is None:
-        return [_Pass(options, keep)]
+        return [_EncodingPass(options, keep)]
     plain = replace(options, encoding=None)
     if place.file is not None:
-        return [_Pass(plain if is_utf8(place.file) else options, keep)]
+        return [_EncodingPass(plain if is_utf8(place.file) else options, keep)]
     files = Utf8Files(place.root)
     return [
-        _Pass(plain, lambda path: (keep is None or keep(path)) and files.has(path)),
-        _Pass(options, lambda path: (keep is None or keep(path)) and not files.has(path)),
+        _EncodingPass(plain, lambda path: (keep is None or keep(path)) and files.has(path)),
+        _EncodingPass(options, lambda path: (keep is None or keep(path)) and not files.has(path)),
     ]
 
 
 def _search(
-    place: SearchPlace, pattern: str, one: _Pass, into: FirstHits, run: Callable[..., RipgrepRun]
+    place: SearchPlace, pattern: str, one: _EncodingPass, into: FirstHits, run: Callable[..., RipgrepRun]
 ) -> tuple[RipgrepRun, int]:
     """Adds what one pass finds to the hits; gives how it ended, and how many binary files matched."""
     context = bool(one.options.before or one.options.after) and one.options.mode == "content"
@@ -104,7 +104,7 @@ def _trusted(place: SearchPlace, files: list[FileHits], runs: Sequence[RipgrepRu
 def _with_long_lines(
     place: SearchPlace,
     pattern: str,
-    one: _Pass,
+    one: _EncodingPass,
     files: tuple[FileHits, ...],
     run: Callable[..., RipgrepRun],
 ) -> tuple[FileHits, ...]:

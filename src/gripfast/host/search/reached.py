@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 def is_reached_without_links(root: int, path: str) -> bool:
@@ -24,7 +24,7 @@ def open_without_links(root: int, path: str) -> int:
 
 
 @contextlib.contextmanager
-def _directory_of(root: int, path: str) -> Iterator[tuple[int, str]]:
+def _directory_of(root: int, path: str) -> Generator[tuple[int, str]]:
     *directories, name = path.split("/")
     here = os.dup(root)
     try:

@@ -13,10 +13,10 @@ MOST_WAITING = 256
 """Connections without a request; one more closes the one that has waited longest."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """A connection that can't be held open without a request, so that idle ones never keep another client out."""
 
-    waiting: dict[Connection, asyncio.TimerHandle]
+    waiting: dict[HttpConnection, asyncio.TimerHandle]
     """The server's connections without a request, the one that has waited longest first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn does
@@ -59,4 +59,4 @@ class Connection(H11Protocol):
 
 def connections() -> type[Any]:
     """The class of one server's connections."""
-    return type("Connection", (Connection,), {"waiting": {}})
+    return type("HttpConnection", (HttpConnection,), {"waiting": {}})

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.own import own_places
 from gripfast.text.below import is_below
 from gripfast.text.fold import folded
@@ -66,7 +67,8 @@ class ClosedNames:
         self._wide = any(is_below(home, root) for root in self._roots)
 
     def look(self) -> tuple[ClosedName, ...]:
-        """Every closed name as things are now. Raises nothing: what can't be listed is passed over."""
+        """Every closed name as things are now. What can't be listed is passed over, unless it is for want of
+        descriptors or memory: that raises OSError, since names would seem to be gone."""
         found = [name for start in self._starts() for name in start]
         waiting = [(root, False) for root in self._roots]
         waiting += [(place, True) for place in self._outside if os.path.isdir(place)]
@@ -131,7 +133,9 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as found:
             return list(found)
-    except OSError:
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
         return []
 
 

@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from gripfast.host.kernel.shortage import is_shortage
+
 # What git reads as instructions. Everything else in a git directory is data, which commands may write.
 INSTRUCTIONS = ("config", "config.worktree", "hooks", "info/attributes", "commondir")
 _LARGEST = 4096
@@ -45,7 +47,9 @@ def _children(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as found:
             return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
-    except OSError:
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
         return []
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
+from gripfast.errors import ToolError
 from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
@@ -18,13 +19,18 @@ SPOOL_CAP = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Background:
-    """A command that runs beside the session, its output in an unnamed file."""
+    """A command that runs beside the session, its output in an unnamed file: one of its own while it runs, then
+    `length` bytes from `start` of the one that the session has for all that ended. `fault` says why it did not
+    begin."""
 
     name: str
     command: str
     job: Job
     spool: IO[bytes]
     seen: int = 0
+    start: int = 0
+    length: int | None = None
+    fault: ToolError | None = None
 
     @property
     def ended(self) -> Ended | None:
@@ -32,7 +38,7 @@ class Background:
 
     @property
     def size(self) -> int:
-        return os.fstat(self.spool.fileno()).st_size
+        return os.fstat(self.spool.fileno()).st_size if self.length is None else self.length
 
     @property
     def full(self) -> bool:
@@ -40,13 +46,28 @@ class Background:
         return self.size >= SPOOL_CAP
 
     def read(self, start: int, size: int) -> bytes:
-        return os.pread(self.spool.fileno(), size, start)
+        if self.length is not None:
+            size = max(0, min(size, self.length - start))
+        return os.pread(self.spool.fileno(), size, self.start + start)
+
+    def move_to(self, archive: IO[bytes]) -> None:
+        """Moves the output of a finished command to the end of `archive`, and gives back its own descriptor."""
+        spool, length, start = self.spool, self.size, archive.seek(0, os.SEEK_END)
+        for piece in self._pieces(0, length):
+            written = 0
+            while written < len(piece):
+                written += archive.write(piece[written:])
+        self.spool, self.start, self.length = archive, start, length
+        spool.close()
 
     def news(self, offset: int | None = None) -> Iterator[bytes]:
         """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
         end = self._whole_characters(self.size)
         start = self.seen if offset is None else self._line_start(offset, end)
         self.seen = end
+        yield from self._pieces(start, end)
+
+    def _pieces(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
             piece = self.read(start, min(CHUNK, end - start))
             if not piece:

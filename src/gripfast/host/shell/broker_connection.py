@@ -20,6 +20,7 @@ from gripfast.errors import Internal
 from gripfast.host.kernel.features import SWITCH, switched_off
 from gripfast.host.kernel.landlock import scope_ruleset, write_ruleset
 from gripfast.host.kernel.limits import usual_descriptor_limit
+from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.programs import interpreter
 from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
 from gripfast.host.shell.line import KIND, receive, receive_quietly
@@ -161,7 +162,9 @@ def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
     """A descriptor of the place itself; what was put there meanwhile, or in place of a directory above it, is not."""
     try:
         fd = os.open(mount.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
         raise MisplacedError(mount.path) from None
     stack.callback(os.close, fd)
     found = os.fstat(fd)

@@ -133,6 +133,13 @@ class Brokers:
         if self._broker is None and not self._retired:
             await to_thread.run_sync(sweep_marked, self._mark)
 
+    async def close_unused(self, in_use: Sequence[BrokerConnection]) -> None:
+        """Ends the brokers whose walls are out of date and whose commands have all ended."""
+        unused = [broker for broker in self._retired if broker not in in_use]
+        self._retired = [broker for broker in self._retired if broker in in_use]
+        for broker in unused:
+            await _retire(broker, keep=True)
+
     def start_no_more(self) -> None:
         """From now on commands are refused; what runs goes on."""
         self._closed = True

@@ -9,7 +9,8 @@ import selectors
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from math import inf
 from typing import IO, cast
@@ -17,11 +18,12 @@ from typing import IO, cast
 import anyio
 from anyio import CancelScope, to_thread, wait_readable
 
-from gripfast.errors import Internal, NotFound
+from gripfast.errors import Internal, NotFound, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.features import may_use
+from gripfast.host.kernel.shortage import is_shortage, shortages_passed_over, shortages_told
 from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
@@ -29,12 +31,22 @@ from gripfast.host.shell.brokers import Brokers
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
 
 # Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
 _LARGE_PIPES = 16
+
+
+@contextmanager
+def selector() -> Generator[selectors.BaseSelector]:
+    """What a command is waited for with, opened before it is started."""
+    with shortages_told():
+        made = selectors.DefaultSelector()
+    with made:
+        yield made
 
 
 class Shells:
@@ -61,6 +73,7 @@ class Shells:
         self._brokers = Brokers(scope, self.sandbox, tuple(allow), self.mark, tmp or SessionTmp(), sockets)
         self._jobs: dict[str, Job] = {}
         self._background: dict[str, Background] = {}
+        self._outputs: IO[bytes] | None = None
         self._numbers = 0
         self._closed = False
 
@@ -81,25 +94,25 @@ class Shells:
 
         Cancelled, or when `feed` fails, everything the command started is ended before this returns.
         """
-        job = await self._start(command, timeout_ms, None)
         signs = Signs()
 
         async def fed(data: bytes) -> None:
             signs.feed(data)
             await feed(data)
 
-        try:
-            ended = await self._follow(job, fed)
-        except BaseException:
-            with CancelScope(shield=True):
-                await self._stop(job)
-            raise
-        finally:
-            self._settle(job)
+        with selector() as both:
+            job = await self._start(command, timeout_ms, None)
+            try:
+                ended = await self._follow(job, fed, both)
+            except BaseException:
+                with CancelScope(shield=True):
+                    await self._stop(job)
+                raise
+            finally:
+                self._settle(job)
         if ended.directory and ended.directory != job.directory:
             self.directory = ended.directory
-        taken = await to_thread.run_sync(self._brokers.undo_late_names)
-        self._brokers.suspect = bool(self._jobs)
+        taken = await self._undo_late_names()
         refused = await self.refused(signs, job)
         return replace(ended, quarantined=tuple(taken), refused=refused) if taken or refused else ended
 
@@ -110,55 +123,72 @@ class Shells:
             return ()
         where = (job.ended.directory if job.ended else "") or job.directory
         level = self.sandbox.level
-        return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
+        with shortages_passed_over():
+            return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
+        return ()
+
+    async def _undo_late_names(self) -> list[Quarantined]:
+        """After a command: what it made that others would run. In a shortage the next command looks first."""
+        with shortages_passed_over():
+            taken = await to_thread.run_sync(self._brokers.undo_late_names)
+            self._brokers.suspect = bool(self._jobs)
+            return taken
+        return []
 
     async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None) -> Job:
         text = checked(command)
         shell = find_shell(self._roots)
-        broker = await self._current_broker()
-        try:
-            return await self._submit(broker, text, shell, timeout_ms, spool)
-        except OSError:  # the broker was ended by something outside: a new one takes its place, once
-            await self._brokers.lose(broker)
-        broker = await self._current_broker()
-        try:
-            return await self._submit(broker, text, shell, timeout_ms, spool)
-        except OSError as fault:
-            raise Internal("the shell could not be reached; try again", retriable=True) from fault
+        with shortages_told():
+            broker = await self._current_broker()
+            try:
+                return await self._submit(broker, text, shell, timeout_ms, spool)
+            except OSError as fault:
+                if is_shortage(fault):
+                    raise
+                await self._brokers.lose(broker)  # it was ended by something outside: a new one takes its place, once
+            broker = await self._current_broker()
+            try:
+                return await self._submit(broker, text, shell, timeout_ms, spool)
+            except OSError as fault:
+                raise Internal("the shell could not be reached; try again", retriable=True) from fault
 
     async def _current_broker(self) -> BrokerConnection:
-        """The broker for the next command, after forgetting commands whose leftovers have ended by themselves."""
+        """The broker for the next command, after letting go of what finished commands still hold."""
         for job in [job for job in self._jobs.values() if job.ended is not None]:
             if receive_quietly(job.line) == [b""]:
                 job.close()
                 self._jobs.pop(job.name, None)
+        for shell in self._background.values():
+            self._notice(shell)
+        await self._brokers.close_unused([job.broker for job in self._jobs.values()])
         return await self._brokers.current()
 
     async def _submit(
         self, broker: BrokerConnection, text: bytes, shell: str, timeout_ms: int, spool: IO[bytes] | None
     ) -> Job:
         self._numbers += 1
-        line, far = socket.socketpair(socket.AF_UNIX, KIND)
-        line.setblocking(False)
-        out, write_end = os.pipe()
-        script = script_file(text)
-        limit = timeout_ms / 1000 if timeout_ms else None
-        job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
-        fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
-        fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
-        fields.append(os.fsencode(f"PATH={self._brokers.path()}"))
-        descriptors = [far.fileno(), out, write_end, script]
-        try:
-            self._tune_pipe(out)
-            await broker.send(b"\0".join(fields), descriptors + ([spool.fileno()] if spool else []))
-        except BaseException:
-            job.close()
-            raise
-        finally:
-            far.close()
-            os.close(write_end)
-            os.close(script)
-        self._jobs[job.name] = job
+        with ExitStack() as sent:
+            line, far = socket.socketpair(socket.AF_UNIX, KIND)
+            sent.enter_context(far)
+            line.setblocking(False)
+            script = script_file(text)
+            sent.callback(os.close, script)
+            out, write_end = os.pipe()
+            sent.callback(os.close, write_end)
+            limit = timeout_ms / 1000 if timeout_ms else None
+            job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
+            fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
+            fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
+            fields.append(os.fsencode(f"PATH={self._brokers.path()}"))
+            descriptors = [far.fileno(), out, write_end, script]
+            self._jobs[job.name] = job  # before it is sent: a broker without a command may be ended
+            try:
+                self._tune_pipe(out)
+                await broker.send(b"\0".join(fields), descriptors + ([spool.fileno()] if spool else []))
+            except BaseException:
+                job.close()
+                del self._jobs[job.name]
+                raise
         self._brokers.suspect = True
         return job
 
@@ -170,21 +200,20 @@ class Shells:
             except OSError:
                 return  # over the user's allowance for pipes: the usual size does
 
-    async def _follow(self, job: Job, feed: Feed) -> Ended:
+    async def _follow(self, job: Job, feed: Feed, both: selectors.BaseSelector) -> Ended:
         """Moves output until the supervisor reports the shell's end, then takes what is left in the pipe."""
         until = inf if job.limit is None else anyio.current_time() + job.limit + PATIENCE_SECONDS
-        with selectors.DefaultSelector() as both:
-            both.register(job.line, selectors.EVENT_READ)
-            if job.out >= 0:
-                both.register(job.out, selectors.EVENT_READ)
-            while job.ended is None:
-                ready = await next_of(both, until)
-                if job.out in ready and not await take(job, feed):
-                    both.unregister(job.out)
-                if job.line in ready:
-                    job.ended = self._understood(job, receive(job.line))
-                elif not ready:
-                    job.ended = Ended("lost")
+        both.register(job.line, selectors.EVENT_READ)
+        if job.out >= 0:
+            both.register(job.out, selectors.EVENT_READ)
+        while job.ended is None:
+            ready = await next_of(both, until)
+            if job.out in ready and not await take(job, feed):
+                both.unregister(job.out)
+            if job.line in ready:
+                job.ended = self._understood(job, receive(job.line))
+            elif not ready:
+                job.ended = Ended("lost")
         if job.ended.reason == "lost":
             await self._bury(job)
         if job.out >= 0:
@@ -219,7 +248,12 @@ class Shells:
         if job.ended is None:
             job.say(b"stop")
             job.limit = 0.0
-            await self._follow(job, discard)
+            try:
+                with selectors.DefaultSelector() as both:
+                    await self._follow(job, discard, both)
+            except OSError:  # no descriptor left to wait with: hanging up ends it too
+                job.ended = Ended("stopped")
+                job.close()
 
     async def _bury(self, job: Job) -> None:
         """The supervisor is gone or stuck: the broker ends it and whatever it left, or is itself replaced."""
@@ -243,7 +277,8 @@ class Shells:
 
     async def start(self, command: str) -> Background:
         """Starts a command that runs until it ends, is killed, or the session closes."""
-        spool = tempfile.TemporaryFile(prefix="gripfast-")  # noqa: SIM115 - lives as long as the shell is known
+        with shortages_told():
+            spool = tempfile.TemporaryFile(prefix="gripfast-")  # noqa: SIM115 - lives until the command has ended
         try:
             job = await self._start(command, 0, spool)
         except BaseException:
@@ -260,24 +295,41 @@ class Shells:
         if shell is None:
             known = ", ".join(self._background) or "none was started"
             raise NotFound(f"no background shell {name!r}; known: {known}")
-        self._notice(shell.job)
+        self._notice(shell)
+        if shell.fault is not None:
+            fault, shell.fault = shell.fault, None
+            raise fault
         return shell
 
     def is_running(self, shell: Background) -> bool:
         """Whether a background shell has not ended yet, also when this is closed already."""
         if self._closed:
             return False
-        self._notice(shell.job)
+        self._notice(shell)
         return shell.ended is None
 
-    def _notice(self, job: Job) -> None:
+    def _notice(self, shell: Background) -> None:
+        """Looks whether a background command has ended. One that has keeps no descriptor: its output moves to the
+        file that the session has for all of them."""
+        job = shell.job
         if job.ended is None:
             try:
                 words = receive(job.line)
             except BlockingIOError:
                 return
-            job.ended = self._understood(job, words)
+            try:
+                job.ended = self._understood(job, words)
+            except ToolError as fault:
+                shell.fault = fault
             self._settle(job)
+        if shell.length is None and job.name not in self._jobs:
+            with suppress(OSError):  # no room for it: it stays where it is
+                shell.move_to(self._archive())
+
+    def _archive(self) -> IO[bytes]:
+        if self._outputs is None:
+            self._outputs = tempfile.TemporaryFile(prefix="gripfast-", buffering=0)  # noqa: SIM115 - closed at the end
+        return self._outputs
 
     async def kill(self, name: str) -> Background:
         """Ends a background shell and everything it started: TERM, then KILL after two seconds."""
@@ -308,8 +360,9 @@ class Shells:
         with CancelScope(shield=True):
             await self._stop_all()
             await self._brokers.close()
-            for shell in self._background.values():
-                shell.spool.close()
+            for spool in (self._outputs, *(shell.spool for shell in self._background.values())):
+                if spool is not None:
+                    spool.close()
             await self._brokers.remove_temporary()
 
     async def _stop_all(self) -> None:

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Sequence
 
+from gripfast.host.kernel.shortage import is_shortage
 from gripfast.text.below import is_below
 
 _TABLE = "/proc/net/unix"
@@ -36,7 +37,9 @@ def _listed() -> list[str]:
     try:
         with open(_TABLE, "rb") as file:
             rows = [line.rstrip(b"\n").split(None, _PATH_FIELD) for line in file]
-    except OSError:
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
         return []
     names = (os.fsdecode(row[_PATH_FIELD]) for row in rows if len(row) > _PATH_FIELD)
     return [os.path.realpath(name) for name in names if name.startswith("/")]

@@ -84,6 +84,14 @@ def folds(answer: str) -> list[tuple[int, int]]:
     return [(int(first), int(last or first)) for first, last in found]
 
 
+def test_a_line_that_begins_with_a_star_is_code_unless_it_is_a_comments(tmp_path: Path) -> None:
+    body = "".join(f"fn f{i}(a: &mut i32)\n{{\n{'    *a = a_long_name(1, 2, 3);' * 3}\n}}\n" for i in range(20))
+    make(tmp_path, {"a.rs": f"{body}/** Says\n * much\n */\nimpl A\n{{\n    fn g() {{\n        go();\n    }}\n}}\n"})
+    answer = text(tmp_path, "outline", path="a.rs")
+    assert folds(answer) == [*((row, row + 1) for row in range(2, 82, 4)), (87, 87)]  # none for the `{` of row 85
+    assert shown(answer)[81] == "/** Says"
+
+
 def test_what_matches_the_name_is_shown_in_full(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
     rows = shown(text(tmp_path, "outline", path="box.py", name_pattern=r"Box\.open"))

@@ -103,6 +103,8 @@ EXPECTED: dict[str, list[str]] = {
         "class Point 25-25-25",
         "function shout 27-27-29",
         "type Id 30-30-30",
+        "class Copy 32-32-36",
+        "  method Copy.constructor 33-33-35",
     ],
     "Scala": [
         "interface Shape 3-3-5",

@@ -251,6 +251,12 @@ fun String.shout(): String {
     return this
 }
 typealias Id = String
+
+class Copy {
+    internal constructor(other: Copy) : this() {
+        go()
+    }
+}
 """,
     "Scala": """\
 package a

@@ -20,7 +20,7 @@ from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.search.records import GrepOptions
 from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern, PatternTimeout
-from gripfast.outline.definition import Definition
+from gripfast.outline.definition import BODIES, Definition
 from gripfast.outline.text import SourceText
 from gripfast.outline.view import Fold, FoldedView, Wanted, collapsed
 
@@ -150,13 +150,13 @@ def _place(first: int, last: int) -> str:
 
 
 def _call(view: FoldedView, outline: Outline) -> str:
-    """What to call again with to see what is folded: the largest definition, as an example."""
+    """What to call again with to see what is folded: the largest function, as an example; else the largest fold."""
     folds = [row for row in view.rows if isinstance(row, Fold)]
     inside = [(fold, each) for fold in folds if (each := _around(outline, fold))]
     if not inside:
         first = max(folds, key=_size).first if folds else 1
         return f"Read with offset={first - 1} shows what is folded"
-    _, definition = max(inside, key=lambda pair: _size(pair[0]))
+    _, definition = max(inside, key=lambda pair: (pair[1].kind in BODIES, _size(pair[0])))
     return f'name_pattern="{definition.name[:80]}" shows that in full'
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gripfast.builtin.notebook import notebook
 from gripfast.errors import BinaryNotSupported, SizeLimitExceeded
@@ -15,8 +15,10 @@ from gripfast.host.files.opened import OpenFile
 from gripfast.host.program.worker import WorkerFault, Workers
 from gripfast.outline.cells import cells_of
 from gripfast.outline.definition import Parsed, from_plain
+from gripfast.outline.engine import order_for
 from gripfast.outline.indentation import by_indentation
-from gripfast.outline.languages import Language, language_of, refined
+from gripfast.outline.language import Language
+from gripfast.outline.languages import language_of, refined
 from gripfast.outline.map import tops
 from gripfast.outline.text import SourceText, lines_of
 
@@ -102,7 +104,7 @@ class Outlines:
         if len(source.data) > LARGEST_PARSED:
             return by_indentation(lines), (f"{language.name} of {len(source.data)} bytes is too large to be parsed",)
         try:
-            answer = self._workers.ask({"language": language.name}, source.data, is_cancelled=is_cancelled)
+            answer = self._workers.ask(order_for(language), source.data, is_cancelled=is_cancelled)
         except WorkerFault as fault:
             return by_indentation(lines), (f"the {language.name} could not be parsed: {fault}",)
         if missing := answer.get("missing"):
@@ -111,7 +113,7 @@ class Outlines:
         found = from_plain(answer)
         if not found.definitions and lines:
             said = f"no definitions found in this {language.name}"
-            return replace(by_indentation(lines), faults=found.faults), (said,)
+            return by_indentation(lines)._replace(faults=found.faults), (said,)
         return found, ()
 
 

@@ -41,8 +41,13 @@ def _above(lines: Sequence[str], start: int, comment: tuple[str, ...]) -> int | 
     return next((row for row in range(first, start) if _WORD.search(lines[row - 1])), None)
 
 
+def is_remark(line: str, comment: tuple[str, ...]) -> bool:
+    """Whether a line without its indentation is a comment, or inside one that marks its lines."""
+    return f"{line} ".startswith(comment)
+
+
 def _belongs(line: str, comment: tuple[str, ...]) -> bool:
-    return line.startswith(comment) or (line.endswith("*/") and "/*" in comment and "/*" not in line)
+    return is_remark(line, comment) or (line.endswith("*/") and "/*" in comment and "/*" not in line)
 
 
 def _opening(lines: Sequence[str], row: int, lowest: int) -> int:

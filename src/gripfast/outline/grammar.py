@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import pkgutil
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gripfast.outline.definition import Definition, Parsed, Span, nested
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Query, Tree
     from tree_sitter import Parser as TreeParser
 
-    from gripfast.outline.languages import Language
+    from gripfast.outline.language import Language
 
 MOST_FAULTS = 100
 LONGEST_NAME = 200
 _EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<=\*/\n)(?=[A-Za-z_@$#])")
 # A macro before a declaration (`LUA_API int f(`) or before its name (`int ZEXPORT f(`), which no grammar can know.
-_MACRO = re.compile(
-    rb"^[A-Z][A-Z0-9_]{2,}(?:\([^;{}\n]*\))?(?=[ \t]*\n?[ \t]*(?:(?:[A-Za-z_]\w*)[\s*]{1,4}){1,4}[A-Za-z_]\w*\s?\()"
-    rb"|(?<=[\w*] )[A-Z][A-Z0-9_]{2,}(?= [A-Za-z_]\w*\s?\([^;]*$)",
+_MACRO = re.compile(  # begins with a set of letters: the search skips to those
+    rb"[A-Z](?:(?<=^[A-Z])[A-Z0-9_]{2,}(?:\([^;{}\n]*\))?"
+    rb"(?=[ \t]*\n?[ \t]*(?:(?:[A-Za-z_]\w*)[\s*]{1,4}){1,4}[A-Za-z_]\w*\s?\()"
+    rb"|(?<=[\w*] [A-Z])[A-Z0-9_]{2,}(?= [A-Za-z_]\w*\s?\([^;]*$))",
     re.MULTILINE,
 )
 _STORAGE = frozenset(b"static inline extern const volatile register unsigned signed".split())
@@ -66,17 +67,28 @@ def _loaded(module: str, function: str, query: str) -> tuple[TreeParser, Query]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some grammars are wrapped the old way
-        pointer: Any = getattr(importlib.import_module(module), function)()
+        pointer: Any = getattr(_bound(module), function)()
         language = Language(pointer)  # pyright: ignore[reportDeprecated] - which way depends on the grammar
     return Parser(language), Query(language, query_text(query))
+
+
+def _bound(module: str) -> Any:
+    """The compiled half of a grammar's package. The other half would load `importlib.resources`, for query files that
+    are not used: a quarter of the time to the first answer."""
+    package = importlib.util.find_spec(module)
+    places = package.submodule_search_locations if package else None
+    spec = importlib.machinery.PathFinder.find_spec(f"{module}._binding", places) if places else None
+    if spec is None or spec.loader is None:
+        return importlib.import_module(module)
+    binding = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(binding)
+    return binding
 
 
 def parsed(source: bytes, language: Language) -> Parsed:
     """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
     parser, query = _loaded(language.module, language.function, language.query)
-    marks = _own_rows(source) if language.macros else {}
-    if language.macros:
-        source = _MACRO.sub(_blank, source)
+    source, marks = _without_macros(source) if language.macros else (source, {})
     trailing = language.comment[0].encode() if language.docstring else b""
     tree = parser.parse(source)
     found = _read(source, tree, query, trailing, marks)
@@ -86,8 +98,7 @@ def parsed(source: bytes, language: Language) -> Parsed:
     return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """What was read of a text or a part of it."""
 
     definitions: list[tuple[Span, Definition]]
@@ -149,19 +160,27 @@ def _rows(node: Node) -> tuple[int, int]:
     return first + 1, (last if column == 0 and last > first else last + 1)
 
 
-def _blank(macro: re.Match[bytes]) -> bytes:
-    """Spaces instead, so that every position stays what it is; not where the word may be the type itself."""
-    before = macro.string[macro.string.rfind(b"\n", 0, macro.start()) + 1 : macro.start()]
-    words = before.replace(b"*", b" ").split()
-    is_typed = not words or any(word not in _STORAGE and not word.isupper() for word in words)
-    return b" " * len(macro[0]) if is_typed else macro[0]
+def _without_macros(source: bytes) -> tuple[bytes, dict[int, int]]:
+    """Spaces instead of macros, so that every position stays what it is. Rows that have nothing but a macro are told
+    apart: they belong to the declaration below."""
+    blank = bytearray(source)
+    alone: dict[int, int] = {}
+    row, counted = 1, 0
+    for macro in _MACRO.finditer(source):
+        start, end = macro.span()
+        if _may_be_type(source, start):
+            continue
+        blank[start:end] = b" " * (end - start)
+        if source[end : end + 1] == b"\n":
+            row, counted = row + source.count(b"\n", counted, start), start
+            alone[row] = row
+    return bytes(blank), alone
 
 
-def _own_rows(source: bytes) -> dict[int, int]:
-    """The rows that have nothing but a macro: they belong to the declaration below."""
-    alone = [found.start() for found in _MACRO.finditer(source) if source[found.end() : found.end() + 1] == b"\n"]
-    rows = (source.count(b"\n", 0, start) + 1 for start in alone)
-    return {row: row for row in rows}
+def _may_be_type(source: bytes, start: int) -> bool:
+    """Whether the word there may be the type itself: there is none before it on its line."""
+    words = source[source.rfind(b"\n", 0, start) + 1 : start].replace(b"*", b" ").split()
+    return bool(words) and all(word in _STORAGE or word.isupper() for word in words)
 
 
 class _Reading:
@@ -172,6 +191,7 @@ class _Reading:
         self._trailing = trailing
         self._found: dict[tuple[int, int], tuple[int, str, Node, dict[str, list[Node]]]] = {}
         self._wraps: dict[int, Node] = {}
+        self._kinds: dict[int, str] = {}  # of the query's patterns
         self._marks = marks  # last row to first row
 
     def take(self, pattern: int, captures: dict[str, list[Node]]) -> None:
@@ -182,7 +202,9 @@ class _Reading:
             first, last = _rows(captures["mark"][0])
             self._marks[last] = first
             return
-        kind = next(name for name in captures if name not in _PARTS)
+        kind = self._kinds.get(pattern)
+        if kind is None:
+            kind = self._kinds[pattern] = next(name for name in captures if name not in _PARTS)
         node, names = captures[kind][0], captures.get("name") or captures.get("declarator")
         key = (node.id, names[0].id if names else 0)
         if key not in self._found or self._found[key][0] > pattern:
@@ -207,11 +229,15 @@ class _Reading:
         """The last row of code, where only indentation ends a definition: comments after it are not its own."""
         if not self._trailing:
             return last
-        rows = self._source[node.start_byte : node.end_byte].rstrip().split(b"\n")
-        spare = len(rows)
-        while spare > 1 and (not rows[spare - 1].strip() or rows[spare - 1].lstrip().startswith(self._trailing)):
-            spare -= 1
-        return node.start_point[0] + spare
+        source, end, first = self._source, node.end_byte, node.start_point[0] + 1
+        row = node.end_point[0] + 1
+        while row > first:
+            begin = source.rfind(b"\n", 0, end) + 1
+            text = source[begin:end].strip()
+            if text and not text.startswith(self._trailing):
+                break
+            row, end = row - 1, begin - 1
+        return row
 
     def _head(self, kind: str, node: Node, captures: dict[str, list[Node]]) -> int:
         """The last row of the signature: the one a body begins on, unless the body has lines of its own."""

@@ -4,50 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from gripfast.lisp.dialects import DIALECTS
-
-Engine: TypeAlias = Literal["grammar", "lisp", "markdown"]
-
-_C = ("//", "/*", "*")
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """How a language's files are called, which grammar reads them and how comments look.
-
-    `comment` is how a comment line begins, for the line of words above a definition; `docstring`: it stands inside.
-    `data`: keys and values instead of code."""
-
-    name: str
-    suffixes: tuple[str, ...]
-    grammar: str = ""  # `module` or `module:function`; the default is made from the query's name
-    query: str = ""
-    comment: tuple[str, ...] = _C
-    docstring: bool = False
-    names: tuple[str, ...] = ()
-    shebangs: tuple[str, ...] = ()
-    engine: Engine = "grammar"
-    data: bool = False
-    macros: bool = False  # unknown words may stand before a declaration
-
-    @property
-    def distribution(self) -> str:
-        """What to install for it."""
-        return self.module.replace("_", "-")
-
-    @property
-    def module(self) -> str:
-        return f"tree_sitter_{(self.grammar or self.query).partition(':')[0]}"
-
-    @property
-    def function(self) -> str:
-        return self.grammar.partition(":")[2] or "language"
-
+from gripfast.outline.language import C_COMMENTS as _C
+from gripfast.outline.language import Language
 
 _HASH = ("#",)
+_BLOCK = _C[1:]
 LANGUAGES: tuple[Language, ...] = (
     Language("Python", (".py", ".pyi", ".pyw"), query="python", comment=_HASH, docstring=True, shebangs=("python",)),
     Language("JavaScript", (".js", ".mjs", ".cjs", ".jsx"), query="javascript", shebangs=("node",)),
@@ -75,9 +38,9 @@ LANGUAGES: tuple[Language, ...] = (
     Language("Swift", (".swift",), query="swift"),
     Language("Bash", (".sh", ".bash", ".zsh", ".ksh"), query="bash", comment=_HASH, shebangs=("sh", "bash", "zsh")),
     Language("Lua", (".lua",), query="lua", comment=("--",), shebangs=("lua",)),
-    Language("SQL", (".sql",), query="sql", comment=("--", "/*", "*")),
+    Language("SQL", (".sql",), query="sql", comment=("--", *_BLOCK)),
     Language("HCL", (".tf", ".tfvars", ".hcl"), query="hcl", comment=(*_C, "#")),
-    Language("CSS", (".css",), query="css", comment=("/*", "*")),
+    Language("CSS", (".css",), query="css", comment=_BLOCK),
     Language("SCSS", (".scss",), query="scss"),
     Language("HTML", (".html", ".htm", ".xhtml"), query="html", comment=("<!--",)),
     Language("Elixir", (".ex", ".exs"), query="elixir", comment=_HASH),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gripfast.outline.definition import BODIES, Definition, Parsed
-from gripfast.outline.docs import doc_row
+from gripfast.outline.docs import doc_row, is_remark
 from gripfast.outline.text import SourceText
 
 LARGE = 120  # rows of a function from which on the definitions inside it are shown as well
@@ -176,20 +176,20 @@ def _folded(text: SourceText, rows: set[int]) -> list[int | Fold]:
 
 
 def _gap(text: SourceText, first: int, last: int) -> Iterator[Fold]:
-    """Blank lines, lone closing brackets and what else there is of a comment are not worth a mark."""
+    """Blank lines, lone brackets and what else there is of a comment are not worth a mark."""
     lines = text.lines
     while first <= last and not lines[first - 1].strip():
         first += 1
     while first <= last and _SPARE.match(lines[last - 1]):
         last -= 1
-    if first > last or all(_is_remark(lines[row - 1], text.comment) for row in range(first, last + 1)):
+    if first > last or all(_is_spare(lines[row - 1], text.comment) for row in range(first, last + 1)):
         return
     yield Fold(first, last)
 
 
-def _is_remark(line: str, comment: tuple[str, ...]) -> bool:
+def _is_spare(line: str, comment: tuple[str, ...]) -> bool:
     bare = line.strip()
-    return not bare or (bool(comment) and bare.startswith(comment))
+    return not bare or bare == "{" or (bool(comment) and is_remark(bare, comment))
 
 
 def _cut(rows: list[int | Fold], limit: int) -> tuple[list[int | Fold], int | None]:

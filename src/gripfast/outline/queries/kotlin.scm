@@ -6,5 +6,6 @@
 (companion_object (class_body) @body) @class
 (function_declaration (function_body) @body) @function
 (function_declaration) @function
+(secondary_constructor "constructor" @name (block)? @body) @method
 (type_alias (identifier) @name) @type
 (source_file (property_declaration (variable_declaration (identifier) @name)) @variable)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Row, Run, bound, processor_seconds, seconds
 from benchmarks.outline_corpus import (
@@ -25,10 +25,14 @@ from benchmarks.outline_corpus import (
     npm_package,
 )
 
+if TYPE_CHECKING:
+    from gripfast.outline.language import Language
+
 GROUP = "outline"
 Tags = set[tuple[str, int]]
 FIGURES = {"Python": 99.9}
 SILENT, TOKENS, SPEED = "files that give nothing without saying why", "tokens of a view", "the parser"
+OVER = "the parser over tree-sitter alone: parse, and a query of one pattern"
 FIRST, MAP, AGAIN = "the first answer of a language", "the map of 7,000 files, cold", "the same map again"
 MOST_FILES, LONG_FILE = 7_000, 200
 COUNT = """
@@ -184,19 +188,42 @@ def _speed(run: Run, sample: dict[str, list[Path]]) -> None:
     from gripfast.outline.languages import named
 
     each: list[str] = []
-    size = spent = 0.0
+    size = spent = parsing = walking = 0.0
     for language, paths in sample.items():
         data = [path.read_bytes() for path in paths]
         found_in(data[0], named(language))
+        parse, walk = _alone(named(language), data)
         took = processor_seconds(lambda d=data, n=language: [found_in(one, named(n)) for one in d])
         megabytes = sum(map(len, data)) / 1e6
         size, spent = size + megabytes, spent + took
+        parsing, walking = parsing + parse, walking + walk
         each.append(f"{language} {megabytes / took:.1f}")
     bound(run, GROUP, SPEED, size / spent, 10, "MB/s", at_least=True, note=f"processor time; {', '.join(each)}")
+    alone = f"{size / parsing:.1f} MB/s"
+    run.add(
+        Row(GROUP, "tree-sitter alone on the same files: parse", "–", alone, note="what no query can be faster than")
+    )
+    note = f"over the parse alone {spent / parsing:.2f}"
+    bound(run, GROUP, OVER, spent / (parsing + walking), 1.2, "x", note=note)
     if shutil.which("ctags"):
         paths = [str(path) for files in sample.values() for path in files]
         took = seconds(lambda: subprocess.run(["ctags", "-f", "/dev/null", *paths], check=False, capture_output=True))
         run.add(Row(GROUP, "universal-ctags on the same files", "–", f"{size / took:.1f} MB/s"))
+
+
+def _alone(language: Language, data: list[bytes]) -> tuple[float, float]:
+    """The seconds that tree-sitter takes to parse, and to go through the trees with a query that finds nothing but
+    the root: the least that any query costs."""
+    import importlib
+
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Parser, Query, QueryCursor
+
+    parser = Parser(Grammar(getattr(importlib.import_module(language.module), language.function)()))
+    trees = [parser.parse(one) for one in data]
+    query = Query(parser.language, f"({trees[0].root_node.type}) @root")
+    parse = processor_seconds(lambda: [parser.parse(one) for one in data])
+    return parse, processor_seconds(lambda: [QueryCursor(query).matches(tree.root_node) for tree in trees])
 
 
 def _first_answers(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 Engine: TypeAlias = Literal["grammar", "lisp", "markdown"]
 
@@ -42,5 +42,5 @@ class Language(NamedTuple):
 
     @classmethod
     def from_plain(cls, values: list[Any]) -> Language:
-        """From the list that JSON makes of one."""
-        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
+        """From the list that JSON makes of one, with lists where there were tuples."""
+        return cls._make(tuple(cast("list[str]", value)) if isinstance(value, list) else value for value in values)

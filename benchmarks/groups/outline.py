@@ -219,9 +219,10 @@ def _alone(language: Language, data: list[bytes]) -> tuple[float, float]:
     from tree_sitter import Language as Grammar
     from tree_sitter import Parser, Query, QueryCursor
 
-    parser = Parser(Grammar(getattr(importlib.import_module(language.module), language.function)()))
+    grammar = Grammar(getattr(importlib.import_module(language.module), language.function)())
+    parser = Parser(grammar)
     trees = [parser.parse(one) for one in data]
-    query = Query(parser.language, f"({trees[0].root_node.type}) @root")
+    query = Query(grammar, f"({trees[0].root_node.type}) @root")
     parse = processor_seconds(lambda: [parser.parse(one) for one in data])
     return parse, processor_seconds(lambda: [QueryCursor(query).matches(tree.root_node) for tree in trees])
 

@@ -11,6 +11,7 @@ from gripfast.errors import CODES, NotFound, TimedOut, ToolError
 
 # Every failure is one of these.
 CONTRACT = """INVALID_ARGUMENT NOT_FOUND NOT_FILE NOT_DIRECTORY BINARY_NOT_SUPPORTED SIZE_LIMIT_EXCEEDED INVALID_REGEX
+WAITING_FOR_APPROVAL
 SANDBOX_VIOLATION POLICY_DENIED NOT_READ CONFLICT NO_MATCH NOT_UNIQUE ENCODING TIMEOUT TOOL_NOT_FOUND CANCELLED
 UNAVAILABLE RATE_LIMITED UNAUTHORIZED INTERNAL"""
 
@@ -42,7 +43,7 @@ def test_an_error_has_a_code_a_message_and_details(code: str) -> None:
 
 def test_only_what_may_succeed_unchanged_is_retriable_by_itself() -> None:
     retriable = {code for code, one in subclasses().items() if one("x").retriable}  # type: ignore[call-arg, arg-type]
-    assert retriable == {"TIMEOUT", "CANCELLED", "UNAVAILABLE", "RATE_LIMITED"}
+    assert retriable == {"WAITING_FOR_APPROVAL", "TIMEOUT", "CANCELLED", "UNAVAILABLE", "RATE_LIMITED"}
     assert NotFound("x", retriable=True).retriable
     assert not TimedOut("x", retriable=False).retriable
 

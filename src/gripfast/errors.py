@@ -10,6 +10,7 @@
     ├── InvalidRegex            INVALID_REGEX         the pattern does not compile
     ├── SandboxViolation        SANDBOX_VIOLATION     the path is outside the scope, denied or protected
     ├── PolicyDenied            POLICY_DENIED         a rule, a hook or the user refused
+    ├── WaitingForApproval      WAITING_FOR_APPROVAL  a person has not answered yet; call again
     ├── NotRead                 NOT_READ              a write to a file that this session has not read
     ├── Conflict                CONFLICT              the file changed since it was read
     ├── NoMatch                 NO_MATCH              the text to replace does not occur
@@ -45,6 +46,7 @@ CODES = frozenset(
         "INVALID_REGEX",
         "SANDBOX_VIOLATION",
         "POLICY_DENIED",
+        "WAITING_FOR_APPROVAL",
         "NOT_READ",
         "CONFLICT",
         "NO_MATCH",
@@ -132,6 +134,11 @@ class SandboxViolation(_Coded):
 
 class PolicyDenied(_Coded):
     CODE = "POLICY_DENIED"
+
+
+class WaitingForApproval(_Coded):
+    CODE = "WAITING_FOR_APPROVAL"
+    RETRIABLE = True
 
 
 class NotRead(_Coded):

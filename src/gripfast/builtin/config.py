@@ -54,6 +54,8 @@ class Config:
     profile: str | None = None
     rules: str = ""  # the name of the rules that hold: a ready-made set, `your own`, or nothing
     record: RecordOptions | None = _RECORD
+    answer_within: float | None = None  # seconds; None: by client
+    notify: bool = False  # whether the desktop tells of a question that waits
     files: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -192,6 +194,8 @@ class _File(_Table):
     require_read: bool | None = None
     profile: str | None = Field(default=None, min_length=1)
     record: _Record | None = None
+    answer_within: float | int | None = Field(default=None, ge=0, le=86_400)
+    notify: bool | None = None
 
 
 def _parsed(source: ConfigText) -> _File:
@@ -262,6 +266,8 @@ def _with(config: Config, table: _File, path: str) -> Config:
         require_read=config.require_read if table.require_read is None else table.require_read,
         profile=table.profile,
         record=config.record if table.record is None else _record(table.record, path),
+        answer_within=table.answer_within,
+        notify=bool(table.notify),
     )
 
 
@@ -400,9 +406,15 @@ def _strictness(sandbox: Sandbox) -> int:
     return _SANDBOX_STRICTNESS.index(sandbox)
 
 
+_USERS_ONLY = (
+    *("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record"),
+    *("answer_within", "notify"),
+)
+
+
 def _widening(config: Config, table: _File) -> Iterable[str]:
     """Everything in the file that would allow more than before, as text."""
-    for key in ("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record"):
+    for key in _USERS_ONLY:
         if getattr(table, key) is not None:
             yield f"`{key}` is ignored"
     if table.programs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from gripfast.errors import Conflict, InvalidArgument, NoMatch, NotUnique
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
-from gripfast.host.files.diff import unified, whole_splice
+from gripfast.host.files.diff import unified, whole_diff, whole_splice
 from gripfast.host.files.encodings import Text, TextForm, rewritten, text_of
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog, digest_of
@@ -60,6 +60,20 @@ class Plan:
         return self.text.form.bytes_of(spliced(self.text.body, self.splices), shown)
 
 
+def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
+    shown = fs.show(call.file_path)
+    old, new = call.old_string.encode(), call.new_string.encode()
+    request = EditRequest(old, new, call.replace_all, call.match_mode, call.expected_replacements)
+
+    def compute(before: bytes | None) -> bytes:
+        if before is None and old:
+            raise fs.not_found(call.file_path)
+        return plan_edit(before, request, fs.encoding, shown).bytes_of(shown)
+
+    change = fs.change(call.file_path, compute, commit=False)
+    return whole_diff(change.before, change.after, shown)
+
+
 @tool(
     name="Edit",
     title="Edit a file",
@@ -68,6 +82,7 @@ class Plan:
     destructive=True,
     hides_bounds=True,
     profiles=("agent", "codex", "lisp"),
+    preview=_preview,
 )
 def edit(
     file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],

@@ -25,6 +25,8 @@ def _no_scope() -> ScopedFs:
 
 FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")
 PERSON: DependencyKey[Person] = DependencyKey("person", Nobody)
+ANSWER_BY: DependencyKey[float | None] = DependencyKey("answer_by", lambda: None)
+"""When a call has to answer, by the monotonic clock, because its client would give up soon after; None: any time."""
 READS: DependencyKey[ReadLog] = DependencyKey("reads", ReadLog, scope="session")
 CACHE: DependencyKey[OutputCache] = DependencyKey("cache", OutputCache, scope="session")
 RECORD: DependencyKey[Record | None] = DependencyKey("record", lambda: None, scope="session")

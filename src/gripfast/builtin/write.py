@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -10,10 +10,15 @@ from gripfast.builtin.keys import FS, READS
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
-from gripfast.host.files.diff import counted
+from gripfast.host.files.diff import counted, whole_diff
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
+
+
+def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
+    change = fs.write(call.file_path, call.content, commit=False)
+    return whole_diff(change.before, change.after, fs.show(call.file_path))
 
 
 @tool(
@@ -24,6 +29,7 @@ from gripfast.host.files.paths import WorkPath
     destructive=True,
     idempotent=True,
     profiles=("agent", "codex", "lisp"),
+    preview=_preview,
 )
 def write(
     file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],

@@ -71,6 +71,7 @@ class Question:
     leading: tuple[str, ...] = ()
     where: str = ""
     may_store: bool = False
+    preview: Callable[[], Awaitable[str]] | None = None  # gives the diff of what the call would change
 
     def widths(self) -> dict[Width, str]:
         """What an "always" may cover, each in words, the narrowest first."""
@@ -86,12 +87,14 @@ class Question:
                 )
         return widths
 
-    def shown(self) -> str:
-        """The question as text: the call with its subject in full, other long arguments clipped, and everything
-        escaped; then what "always" would allow, which may be more than this one call."""
+    def shown(self, *, whole: bool = False) -> str:
+        """The question as text: the call with its subject in full, other long arguments clipped unless `whole`, and
+        everything escaped; then what "always" would allow, which may be more than this one call."""
         arguments = self.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
         subject = self.tool.traits.subject
-        lines = [f"{name}: {_argument_text(value, whole=name == subject)}" for name, value in arguments.items()]
+        lines = [
+            f"{name}: {_argument_text(value, whole=whole or name == subject)}" for name, value in arguments.items()
+        ]
         place = [f"working directory: {escaped(self.where)}"] if self.where else []
         wider = [f'"Always" covers {escaped(self.covers)}.'] if self.may_remember and self.covers else []
         return "\n".join([f"{self.tool.name} wants to run. {escaped(self.reason)}", *lines, *place, *wider])
@@ -109,9 +112,20 @@ def _argument_text(value: Any, *, whole: bool) -> str:
 
 Answer: TypeAlias = bool | Width
 """Yes or no, or yes and the same for what `Question.widths` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer with who gave it (for the record) and, for a no, why (for the model)."""
+
+    answer: Answer
+    by: str = ""
+    because: str = ""
+
+
 Remember: TypeAlias = Callable[[str, str], None]
 """Stores a rule that allows a tool on a pattern, for sessions to come."""
-AskCallback: TypeAlias = Callable[[Question], Awaitable[Answer]]
+AskCallback: TypeAlias = Callable[[Question], Awaitable[Answer | Answered]]
 PreToolCall: TypeAlias = Callable[
     [ToolCall, Tool, BaseModel], Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None
 ]
@@ -145,9 +159,10 @@ class CallGate:
         arguments: BaseModel,
         ask: AskCallback | None = None,
         tell: Callable[[str], None] | None = None,
+        preview: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         """Returns if the call may run, raises PolicyDenied if not. Asks the call's own `ask`, else the session's.
-        `tell` gets what was decided, and by whom."""
+        `tell` gets what was decided, and by whom; `preview` gives the diff for a question."""
         tell = tell or _nobody
         for hook in self.hooks:
             verdict: Any = hook(call, tool, arguments)
@@ -157,48 +172,34 @@ class CallGate:
                 tell(f"denied: {verdict.reason}")
                 raise PolicyDenied(verdict.reason)
             if isinstance(verdict, Ask):
-                await self._ask_user(verdict, call, tool, arguments, ask or self._ask, tell)
+                asked = _question(verdict, call, tool, arguments, self._remember is not None, preview)
+                await self._ask_user(verdict, asked, ask or self._ask, tell)
             elif isinstance(verdict, Allow):
                 tell(f"allowed: {verdict.reason}")
             elif verdict is not None:
                 raise PolicyDenied(f"a hook must return None, Deny or Ask, not {type(verdict).__name__}")
 
     async def _ask_user(
-        self,
-        request: Ask,
-        call: ToolCall,
-        tool: Tool,
-        arguments: BaseModel,
-        ask: AskCallback | None,
-        tell: Callable[[str], None],
+        self, request: Ask, question: Question, ask: AskCallback | None, tell: Callable[[str], None]
     ) -> None:
-        leading = {f"{tool.name}\0{pattern}" for pattern in request.leading}
+        leading = {f"{question.tool.name}\0{pattern}" for pattern in request.leading}
         if (request.token is not None and request.token in self._always) or (leading and leading <= self._always):
             tell(f"allowed: the user said always; {request.reason}")
             return
         tell(f"denied: {request.reason}; nobody said yes")
         if ask is None:
             raise PolicyDenied(f"{request.reason}; it needs approval and there is nobody to ask: {request.remedy}")
-        question = Question(
-            call,
-            tool,
-            arguments,
-            request.reason,
-            request.token is not None,
-            request.remedy,
-            request.covers,
-            request.leading,
-            request.where,
-            may_store=self._remember is not None,
-        )
-        answer = await ask(question)
+        given = await ask(question)
+        said = given if isinstance(given, Answered) else Answered(given)
+        answer, by = said.answer, f" ({said.by})" if said.by else ""
         if answer is not True and answer != "always" and answer not in question.widths():
-            tell(f"denied: the user said no; {request.reason}")
-            raise PolicyDenied(f"{request.reason}; the user said no")
+            because = f": {said.because}" if said.because else ""
+            tell(f"denied: the user said no{by}{because}; {request.reason}")
+            raise PolicyDenied(f"{request.reason}; the user said no{because}")
         if request.outdated is not None and (fault := request.outdated()) is not None:
             raise PolicyDenied(f"{fault}, so the yes is not about this any more; call it again")
-        self._keep(answer, request, tool.name, leading)
-        tell(f"allowed: the user said {'yes' if answer is True else answer}; {request.reason}")
+        self._keep(answer, request, question.tool.name, leading)
+        tell(f"allowed: the user said {'yes' if answer is True else answer}{by}; {request.reason}")
 
     def _keep(self, answer: Answer, request: Ask, tool: str, leading: set[str]) -> None:
         if answer == "always" and request.token is not None:
@@ -208,6 +209,29 @@ class CallGate:
         if answer == "remember" and self._remember is not None:
             for pattern in request.leading:
                 self._remember(tool, pattern)
+
+
+def _question(
+    request: Ask,
+    call: ToolCall,
+    tool: Tool,
+    arguments: BaseModel,
+    may_store: bool,
+    preview: Callable[[], Awaitable[str]] | None,
+) -> Question:
+    return Question(
+        call,
+        tool,
+        arguments,
+        request.reason,
+        request.token is not None,
+        request.remedy,
+        request.covers,
+        request.leading,
+        request.where,
+        may_store,
+        preview if tool.traits.preview is not None else None,
+    )
 
 
 def _nobody(decision: str) -> None:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -106,9 +107,20 @@ async def _value(
     arguments = tool.arguments.parse(call.arguments)
     if session.gate.hooks:
         arguments = session.placed(tool, arguments)
-        gate = session.gate.check(call, tool, arguments, ask, None if entry is None else entry.decided)
+        tell = None if entry is None else entry.decided
+        preview = partial(_preview, session, tool, arguments)
+        gate = session.gate.check(call, tool, arguments, ask, tell, preview)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
     return await tool.run(arguments, session.context.for_call(progress, deps))
+
+
+async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
+    """The diff of what a call would change, for a question; it changes nothing."""
+    work = tool.preview(arguments, session.context.for_call())
+    try:
+        return await only_tool_errors(work, f"the preview of `{tool.name}`", session.logger)
+    except ToolError as error:
+        return f"(what it would change can't be shown: {error.message})"
 
 
 def argument_text(call: ToolCall) -> str:

@@ -45,6 +45,7 @@ class SessionSettings:
     remember: bool = False
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    answer_within: float | None = None
 
     def session(
         self,
@@ -85,6 +86,12 @@ class SessionSettings:
             id=id,
         )
         return session, state
+
+    def answering(self) -> tuple[float | None, bool]:
+        """In how many seconds a call has to answer, None by default; and whether the desktop tells of questions."""
+        config = load_config(self.config_file)
+        chosen = config.answer_within if self.answer_within is None else self.answer_within
+        return chosen, config.notify
 
     def files(self) -> ScopedFs:
         """The files of the settings' roots, without a session. Raises ToolError for a root that can't be used."""

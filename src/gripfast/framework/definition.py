@@ -74,6 +74,7 @@ class Traits:
     reads_outputs: str | None = None  # how a cut output names this tool: a call with {ref} and {place}
     display_field: str | None = None  # the field of a JSON answer to print for a person at a terminal
     output_schema: dict[str, Any] | None = None
+    preview: Callable[..., Any] | None = None  # gives the diff of what a call would change, for whoever approves it
 
 
 class TraitOptions(TypedDict, total=False):
@@ -93,6 +94,7 @@ class TraitOptions(TypedDict, total=False):
     names_sandbox: bool
     reads_outputs: str | None
     display_field: str | None
+    preview: Callable[..., Any] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,6 +157,16 @@ class Tool:
         if (opened := resolver.end()) is not None:
             await opened.close()
         return value
+
+    async def preview(self, arguments: BaseModel, ctx: ToolContext) -> str:
+        """The diff of what the call would change. The tool's `preview` gets the arguments as one object, and its
+        dependencies like a tool; it changes nothing."""
+        function = self.traits.preview
+        if function is None:
+            return ""
+        signature = read_execute(function)
+        body = partial(_invoke, function, False, signature.context, _is_async(function))
+        return str(await replace(self, needs=signature.needs, invoke=body).run(arguments, ctx))
 
 
 class _RaisedInThread(Exception):

@@ -24,7 +24,7 @@ from gripfast.builtin.tools import (
     TOOLS,
     TREE_TOOLS,
 )
-from gripfast.call.hooks import Question
+from gripfast.call.hooks import Answered, Question
 from gripfast.edges.cli import main, screen
 from gripfast.edges.profiles import PROFILES, pick, price
 from gripfast.edges.reference import markdown
@@ -400,7 +400,7 @@ def test_nothing_is_written_over_a_question(monkeypatch: pytest.MonkeyPatch) -> 
     ask = screen.asker()
     assert ask is not None
     with screen.waiting("Bash"):
-        assert anyio.run(ask, question) is False
+        assert anyio.run(ask, question) == Answered(False, "terminal")
     assert seen[0] == seen[1]
 
 

@@ -206,7 +206,8 @@ async def test_cancelling_a_call_stops_its_work_and_leaves_the_session_usable(pr
 
 
 def asking(settings: SessionSettings) -> SessionSettings:
-    return SessionSettings(settings.roots, settings.tools, Permissions(default_action="ask"))
+    """Everything is asked about, and no question waits for somebody elsewhere."""
+    return SessionSettings(settings.roots, settings.tools, Permissions(default_action="ask"), answer_within=0)
 
 
 def answering(decision: str | None, seen: list[str]) -> Any:

@@ -10,8 +10,12 @@ import anyio
 import click
 
 from gripfast.builtin.tools import TOOLS
+from gripfast.call.hooks import Answered, AskCallback, Question
+from gripfast.call.run import Session, run_call
+from gripfast.clock import monotonic
+from gripfast.edges.approvals import Approvals
 from gripfast.edges.cli import screen
-from gripfast.edges.cli.options import SessionSettings, as_usage_errors, session_options
+from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.cli.shell_complete import complete_tool
 from gripfast.edges.named_session import named_session
@@ -20,7 +24,9 @@ from gripfast.errors import InvalidArgument
 from gripfast.framework.definition import Tool
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.places import is_pipe_or_file
-from gripfast.messages import ToolMessage
+from gripfast.host.program.userfile import user_path
+from gripfast.host.questions.queue import QueuedQuestion
+from gripfast.messages import ToolCall, ToolMessage
 
 
 class _Call(click.Command):
@@ -40,8 +46,18 @@ class _Call(click.Command):
 @click.argument("words", nargs=-1, metavar="[JSON | - | WORD...]")
 @session_options
 @click.option("--session", "name", metavar="NAME", help="Continue the session of earlier calls with the same NAME.")
+@answer_within_option(
+    "Without a terminal, wait this long for an answer in `gripfast approvals`; default: not at all."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole message as JSON.")
-def call(tool: str, words: tuple[str, ...], settings: SessionSettings, name: str | None, as_json: bool) -> None:
+def call(
+    tool: str,
+    words: tuple[str, ...],
+    settings: SessionSettings,
+    name: str | None,
+    answer_within: float | None,
+    as_json: bool,
+) -> None:
     """Call TOOL with a JSON object, given as an argument or on standard input, or with plain words.
 
     Words are the tool's arguments in their order, or NAME=VALUE. `gripfast call TOOL --help` lists them.
@@ -62,7 +78,7 @@ def call(tool: str, words: tuple[str, ...], settings: SessionSettings, name: str
     hide_process()
     with as_usage_errors(), redirect_stdout(sys.stderr):  # what a tool prints is not part of its answer
         arguments = _arguments(words, next((one for one in settings.tools if one.name == tool), None))
-        message, display_field = anyio.run(_call, tool, arguments, settings, name)
+        message, display_field = anyio.run(_call, tool, arguments, settings, name, answer_within or 0.0)
     if as_json:
         say_json(message.to_dict())
     else:
@@ -104,10 +120,29 @@ def _is_piped() -> bool:
 
 
 async def _call(
-    tool: str, arguments: str, settings: SessionSettings, name: str | None
+    tool: str, arguments: str, settings: SessionSettings, name: str | None, answer_within: float
 ) -> tuple[ToolMessage, str | None]:
     async with named_session(settings, name, ask=screen.asker()) as session:
         with screen.waiting(tool) as progress:
-            message = await session.call(tool, arguments, progress=progress)
+            ask = None if session.gate.can_ask or not answer_within else _asker(session, settings, answer_within)
+            message = await run_call(session, ToolCall("call_1", tool, arguments), progress, ask=ask)
         found = session.tools.get(tool)
         return message, found and found.traits.display_field
+
+
+def _asker(session: Session, settings: SessionSettings, seconds: float) -> AskCallback:
+    """Asks whoever looks into the queue, for as long as this process waits."""
+
+    def tell(question: QueuedQuestion) -> None:
+        say(f"waiting for approval: gripfast approve {question.id}", err=True)
+
+    root = user_path(settings.working_directory())
+    approvals = Approvals(session.id, root, "gripfast call", lifetime=seconds, notify=tell)
+
+    async def ask(question: Question) -> Answered:
+        try:
+            return await approvals.ask(question, monotonic() + 2 * seconds)
+        finally:
+            await approvals.close()
+
+    return ask

@@ -62,6 +62,11 @@ _OPTIONS = (
 )
 
 
+def answer_within_option(help: str) -> Callable[[F], F]:
+    """Adds --answer-within; the command gets it as seconds, or None."""
+    return click.option("--answer-within", type=click.FloatRange(0, 86_400), metavar="SECONDS", help=help)
+
+
 def session_options(function: F) -> F:
     """Adds the options of a session; the command gets them as one `settings` argument."""
 
@@ -101,4 +106,4 @@ def as_usage_errors() -> Generator[None]:
         raise click.UsageError(str(fault)) from None
 
 
-__all__ = ["SessionSettings", "as_usage_errors", "session_options"]
+__all__ = ["SessionSettings", "answer_within_option", "as_usage_errors", "session_options"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 import click
 
-from gripfast.call.hooks import Answer, AskCallback, Question, Width
+from gripfast.call.hooks import Answer, Answered, AskCallback, Question, Width
 from gripfast.framework.context import Progress
 from gripfast.messages import ToolMessage
 from gripfast.text.escape import escaped, visible, visible_json
@@ -165,8 +165,8 @@ def asker() -> AskCallback | None:
     return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-async def _ask(question: Question) -> Answer:
-    return await anyio.to_thread.run_sync(_prompt, question, abandon_on_cancel=True)
+async def _ask(question: Question) -> Answered:
+    return Answered(await anyio.to_thread.run_sync(_prompt, question, abandon_on_cancel=True), "terminal")
 
 
 _LETTERS: dict[str, Width] = {"a": "always", "w": "always_leading", "r": "remember"}

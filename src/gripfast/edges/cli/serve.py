@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,7 +12,7 @@ import click
 
 from gripfast.edges.cli.clients import paste_instructions
 from gripfast.edges.cli.loading import loading
-from gripfast.edges.cli.options import SessionSettings, as_usage_errors, session_options
+from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say
 from gripfast.edges.early import EARLY
 from gripfast.edges.profiles import price
@@ -37,6 +38,11 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
 @click.option("--no-token", is_flag=True, help="Accept HTTP requests without a token. On loopback only.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="Accept this Origin header.")
+@answer_within_option(
+    "Answer each call within this time, so that no client gives up: a question that nobody has answered waits in "
+    "`gripfast approvals`, a command goes on in the background. Default: 50, or what is known of the client. "
+    "0: no limit, and no question waits."
+)
 @click.option("--else-any-port", is_flag=True, hidden=True)
 @click.option(
     "--own-code-in-reach",
@@ -51,6 +57,7 @@ def serve(
     address: str | None,
     idle_minutes: float,
     own_code_in_reach: bool,
+    answer_within: float | None,
     **access_options: Any,
 ) -> None:
     """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
@@ -62,6 +69,7 @@ def serve(
     """
     hide_process()
     end_for_sure()
+    settings = replace(settings, answer_within=answer_within)
     if not own_code_in_reach:
         _refuse_own_code_in_reach(settings)
     if address is None:

@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from mcp_types import ElicitResult
 
-from gripfast.call.hooks import Answer, Question, Width
+from gripfast.call.hooks import Answer, Answered, Question, Width
+from gripfast.edges.approvals import Approvals, console_url
 from gripfast.edges.mcp.request import CannotAskClient, ClientRequest
 from gripfast.errors import PolicyDenied
+from gripfast.host.questions.queue import QueuedQuestion
 
 ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
 
 
-async def ask_by_elicitation(request: ClientRequest, question: Question) -> Answer:
-    """Asks for permission by elicitation. Raises PolicyDenied if the client can't show a form."""
+INSTANT_SECONDS = 0.25
+"""A form that was declined within this time was shown to nobody."""
+
+
+class AskingClient:
+    """Who is asked whether a call of a client may run: the person at the client, else whoever looks into the queue.
+
+    A client that can't show a form, or declines one before anybody can have read it, is not asked again.
+    """
+
+    def __init__(self, approvals: Approvals | None) -> None:
+        self.approvals = approvals
+        self._shows_forms = True
+
+    async def ask(self, request: ClientRequest, until: float, question: Question) -> Answered:
+        """The answer, waited for until a time of the monotonic clock where it comes from the queue. Raises
+        PolicyDenied if there is nobody to ask."""
+        if self._shows_forms:
+            with contextlib.suppress(CannotAskClient):
+                answer, seconds = await _by_elicitation(request, question)
+                if answer.action == "accept" or seconds >= INSTANT_SECONDS or self.approvals is None:
+                    return Answered(_answer_in(answer, question), "client")
+                self._shows_forms = False
+        if self.approvals is None:
+            raise PolicyDenied(
+                f"{question.reason}; it needs approval, which this client can't ask for: {question.remedy}"
+            )
+        return await self._by_queue(self.approvals, request, until, question)
+
+    async def _by_queue(
+        self, approvals: Approvals, request: ClientRequest, until: float, question: Question
+    ) -> Answered:
+        async def open_page(asked: QueuedQuestion) -> None:
+            url = console_url(asked)
+            if url is not None:
+                await request.elicit_url(f"{asked.id}: {asked.reason}", url, asked.id)
+
+        return await approvals.ask(question, until, open_page)
+
+
+async def _by_elicitation(request: ClientRequest, question: Question) -> tuple[ElicitResult, float]:
     choices = [ONCE, *_choices(question).values(), NO]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
-    try:
-        return _answer_in(await request.elicit(question.shown(), schema), question)
-    except CannotAskClient:
-        raise PolicyDenied(
-            f"{question.reason}; it needs approval, which this client can't ask for: {question.remedy}"
-        ) from None
+    return await request.elicit_timed(question.shown(), schema)
 
 
 def _answer_in(answer: ElicitResult, question: Question) -> Answer:

@@ -21,6 +21,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
+    ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
     ListRootsRequest,
@@ -70,6 +71,7 @@ class PendingQuestion:
     call_digest: str
     answers: Mapping[str, Any]
     key: str
+    asked_at: float = 0.0
 
 
 class PendingQuestions:
@@ -85,13 +87,17 @@ class PendingQuestions:
             self._pending.popitem(last=False)
         return state
 
-    def resume(self, state: str | None, call_digest: str, responses: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The answers this call has so far; none if the state is unknown, used, or belongs to another call."""
+    def resume(
+        self, state: str | None, call_digest: str, responses: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], float | None]:
+        """The answers this call has so far, and when it was suspended; none if the state is unknown, used, or belongs
+        to another call."""
         pending = self._pending.pop(state, None) if state else None
         if pending is None or pending.call_digest != call_digest:
-            return {}
+            return {}, None
         answer = (responses or {}).get(pending.key)
-        return {**pending.answers, pending.key: answer} if answer is not None else dict(pending.answers)
+        answers = {**pending.answers, pending.key: answer} if answer is not None else dict(pending.answers)
+        return answers, pending.asked_at
 
 
 class ClientRequest:
@@ -103,9 +109,11 @@ class ClientRequest:
         self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self._call_digest = ""
         self._answers: dict[str, Any] = {}
+        self._suspended_at: float | None = None
         if self._modern and params is not None:
             self._call_digest = _digest(params.name, params.arguments)
-            self._answers = questions.resume(params.request_state, self._call_digest, params.input_responses)
+            state, responses = params.request_state, params.input_responses
+            self._answers, self._suspended_at = questions.resume(state, self._call_digest, responses)
         self._asked: Counter[str] = Counter()
         self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._loop = asyncio.get_running_loop()
@@ -179,13 +187,35 @@ class ClientRequest:
             notice = LoggingMessageNotification(params=params)
             await self.ctx.session.send_notification(notice, related_request_id=self.ctx.request_id)
 
+    @property
+    def client_name(self) -> str:
+        """How the client calls itself; empty if it does not."""
+        client = self.ctx.session.client_params
+        return client.client_info.name if client else ""
+
     async def elicit(self, message: str, schema: dict[str, Any]) -> ElicitResult:
         """Shows a form to the person at the client. Raises CannotAskClient if the client can't show one."""
+        return (await self.elicit_timed(message, schema))[0]
+
+    async def elicit_timed(self, message: str, schema: dict[str, Any]) -> tuple[ElicitResult, float]:
+        """As `elicit`, and how many seconds the answer took."""
         able = self.ctx.session.client_capabilities
         if able is None or able.elicitation is None:
             raise CannotAskClient
         request = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
-        return await self._ask(request, ElicitResult)
+        asked_at = self._loop.time() if self._suspended_at is None else self._suspended_at
+        return await self._ask(request, ElicitResult), self._loop.time() - asked_at
+
+    async def elicit_url(self, message: str, url: str, id: str) -> bool:
+        """Has the client open a page for the person. Whether it said that it did."""
+        able = self.ctx.session.client_capabilities
+        if self._modern or able is None or able.elicitation is None or able.elicitation.url is None:
+            return False
+        request = ElicitRequest(params=ElicitRequestURLParams(message=message, url=url, elicitation_id=id))
+        try:
+            return (await self._ask(request, ElicitResult)).action == "accept"
+        except CannotAskClient:
+            return False
 
     async def roots(self) -> list[str]:
         """The client's roots as URIs; empty if it offers none."""
@@ -222,7 +252,8 @@ class ClientRequest:
 
     def input_required(self, suspended: Suspended) -> InputRequiredResult:
         """The result that asks the client for an answer before it repeats the call."""
-        state = self._questions.suspend(PendingQuestion(self._call_digest, self._answers, suspended.key))
+        pending = PendingQuestion(self._call_digest, self._answers, suspended.key, self._loop.time())
+        state = self._questions.suspend(pending)
         return InputRequiredResult(input_requests={suspended.key: suspended.request}, request_state=state)
 
 

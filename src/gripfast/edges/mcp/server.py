@@ -26,10 +26,11 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
-from gripfast.builtin.keys import PERSON
+from gripfast.builtin.keys import ANSWER_BY, PERSON
 from gripfast.call.run import run_call
+from gripfast.clock import monotonic
 from gripfast.edges.mcp import outputs
-from gripfast.edges.mcp.ask import PersonAtClient, ask_by_elicitation
+from gripfast.edges.mcp.ask import PersonAtClient
 from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
@@ -91,11 +92,14 @@ async def serve_call(
     sessions: Sessions, request: ClientRequest, params: CallToolRequestParams
 ) -> CallToolResult | InputRequiredResult:
     """Runs one tool call. A failure is a result with `isError`; only a malformed request is a protocol error."""
+    started = monotonic()
     call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
     try:
         turn = sessions.shares.call(owner_of(request.ctx))
         async with request.open(), turn, sessions.acquire(request) as (client, session):
-            ask, deps = partial(ask_by_elicitation, request), {PERSON.id: PersonAtClient(request)}
+            until = started + client.answer_within if client.answer_within else None
+            ask = partial(client.asking.ask, request, until or started)
+            deps = {PERSON.id: PersonAtClient(request), ANSWER_BY.id: until}
             message = await run_call(session, call, request.progress, ask=ask, deps=deps)
             client.remember(message)
             return result_of(message, session.tools.get(message.name))

@@ -14,17 +14,23 @@ import anyio
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from gripfast.builtin.session import WorkspaceSession
 from gripfast.builtin.state import State
 from gripfast.call.run import Session
 from gripfast.clock import monotonic
+from gripfast.edges.approvals import Approvals, answer_within
+from gripfast.edges.mcp.ask import AskingClient
 from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
 from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Internal, ToolError
 from gripfast.framework.context import LOGGER
 from gripfast.framework.definition import only_tool_errors
+from gripfast.host.questions.notify import notify_desktop
+from gripfast.host.questions.queue import LIFETIME
 from gripfast.messages import OutputRef, ToolMessage
 
+QUESTION_LIFETIME = LIFETIME
 MAX_LISTED_OUTPUTS = 500
 """Cached outputs of one session that are listed as resources; the oldest are dropped first."""
 
@@ -51,6 +57,8 @@ class ClientSession:
     running_calls: int = 0
     last_used: float = 0.0
     roots_changed: bool = False
+    answer_within: float = 0.0
+    asking: AskingClient = field(default_factory=lambda: AskingClient(None))
 
     def remember(self, message: ToolMessage) -> None:
         if message.output_ref is not None:
@@ -60,6 +68,8 @@ class ClientSession:
 
     async def close(self) -> None:
         session, self.session = self.session, None
+        if self.asking.approvals is not None:
+            await self.asking.approvals.close()
         if session is not None:
             await session.close()
 
@@ -143,7 +153,16 @@ class Sessions:
             logger=logger,
         )
         session.prepare()
+        self._prepare_asking(client, session, request.client_name)
         client.session = session
+
+    def _prepare_asking(self, client: ClientSession, session: WorkspaceSession, name: str) -> None:
+        chosen, notify = self.settings.answering()
+        client.answer_within = answer_within(name, chosen)
+        client.asking = AskingClient(None)
+        if client.answer_within:
+            told = notify_desktop if notify else None
+            client.asking.approvals = Approvals(session.id, session.fs.roots[0], name, QUESTION_LIFETIME, told)
 
     async def _client_roots(self, request: ClientRequest) -> list[str]:
         if self.settings.roots or not self._ask_for_roots:

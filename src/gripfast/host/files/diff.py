@@ -172,6 +172,13 @@ def whole_splice(before: bytes, after: bytes) -> Splice:
     return Splice(head, len(before) - tail, after[head : len(after) - tail])
 
 
+def whole_diff(before: bytes | None, after: bytes, name: str) -> str:
+    """The diff between two whole texts; without `before` of a new file."""
+    old = before or b""
+    splices = [] if old == after else [whole_splice(old, after)]
+    return "\n".join(unified(old, splices, name, created=before is None))
+
+
 def _same_head(one: bytes, other: bytes) -> int:
     """How many bytes are the same from the beginning, by halves."""
     low, high = 0, min(len(one), len(other))

@@ -207,11 +207,12 @@ class ScopedFs:
         content: str,
         *,
         reads: ReadLog | None = None,
+        commit: bool = True,
         last_word: Callable[[], None] | None = None,
     ) -> FileChange:
         """Create or replace a text file, in the encoding, line ends and final newline the old one has."""
         compute = rewriting(content, self.encoding, escaped(path.text))
-        return self.change(path, compute, reads=reads, last_word=last_word)
+        return self.change(path, compute, reads=reads, commit=commit, last_word=last_word)
 
     def replace(
         self, path: WorkPath, old: str, new: str, *, all: bool = False, reads: ReadLog | None = None

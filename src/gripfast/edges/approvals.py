@@ -1,0 +1,190 @@
+"""Approvals: the questions of one session that go to the queue, because the client has no way to ask them.
+
+A call waits for its answer until it has to answer itself. Then it says which question it waits for, and the same
+call again attaches to that question. What was approved meanwhile runs when that call comes: once, and never without
+a caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import anyio
+from anyio import to_thread
+
+from gripfast.call.hooks import Answer, Answered, Question
+from gripfast.clock import monotonic
+from gripfast.errors import PolicyDenied, WaitingForApproval
+from gripfast.host.questions.queue import LIFETIME, Asking, QuestionQueue, QueuedAnswer, QueuedQuestion
+from gripfast.text.escape import escaped, visible
+
+ANSWER_WITHIN = 50.0
+"""Seconds in which a call answers a client of which nothing is known; most clients give up after 60."""
+CLIENT_TIMEOUTS = {
+    "claude-code": 60.0,
+    "codex-mcp-client": 60.0,
+    "opencode": 60.0,
+    "cursor-vscode": 60.0,
+    "gemini-cli-mcp-client": 600.0,
+}
+"""The shortest time, in seconds, after which a client of this name is known to give up a call by default."""
+_SPARE = 10.0  # seconds between our answer and the client's timeout
+LARGEST_SHOWN = 1 << 20
+"""Characters of one question. A longer one is cut, with the digest of all of it."""
+_POLL_SECONDS = 0.05
+OVER = QueuedAnswer("over", "", "nobody answered it in time", 0.0)
+
+
+def answer_within(client: str, chosen: float | None = None) -> float:
+    """How many seconds a call may take to answer a client of this name. 0 means that no question waits."""
+    if chosen is not None:
+        return chosen
+    timeout = next((limit for name, limit in CLIENT_TIMEOUTS.items() if client.lower().startswith(name)), None)
+    return ANSWER_WITHIN if timeout is None else timeout - _SPARE
+
+
+def console_url(question: QueuedQuestion) -> str | None:
+    """The page where a question can be answered, for clients that can open one. None while no console runs."""
+    del question
+    return None
+
+
+Present: TypeAlias = Callable[[QueuedQuestion], Coroutine[Any, Any, None]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A question in the queue, and whether a call waits for it now."""
+
+    question: QueuedQuestion
+    until: float
+    attached: bool = True
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The questions of one session that wait. `notify` is told of each new one."""
+
+    session: str
+    root: str
+    client: str = ""
+    lifetime: float = LIFETIME
+    notify: Callable[[QueuedQuestion], None] | None = None
+    queue: QuestionQueue = field(default_factory=QuestionQueue)
+    _waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
+
+    async def ask(self, question: Question, until: float, present: Present | None = None) -> Answered:
+        """The answer to a question, waited for until a time of the monotonic clock. Raises WaitingForApproval then,
+        PolicyDenied if the question can't be asked or nobody answered it in its lifetime. `present` may show a new
+        question to the person while it waits."""
+        self._drop_expired()
+        key, asking = await self._asking(question)
+        attached = self._attach(key)
+        waiting = attached or self._put(key, asking, question)
+        answer = None
+        try:
+            async with anyio.create_task_group() as group:
+                if present is not None and attached is None:
+                    group.start_soon(present, waiting.question)
+                answer = await self._wait(waiting, until)
+                group.cancel_scope.cancel()
+        finally:
+            waiting.attached = False
+        if answer is None:
+            raise WaitingForApproval(
+                f"waiting for approval {waiting.question.id}; call again. The user can answer with "
+                f"`gripfast approve {waiting.question.id}`",
+                details={"id": waiting.question.id},
+            )
+        self._forget(key, waiting)
+        return _answered(answer, waiting.question, question)
+
+    async def _asking(self, question: Question) -> tuple[str, Asking]:
+        """What is asked, and its key: the same call again, about the same change, has the same."""
+        diff = "" if question.preview is None else visible(await question.preview())
+        shown = question.shown(whole=True)
+        arguments = question.arguments.model_dump_json()
+        parts = (question.tool.name, arguments, shown, diff, question.covers, question.where)
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        cut = _bounded(diff)
+        text = f"{_bounded(shown)}\n{cut}" if cut else _bounded(shown)
+        reason = escaped(question.reason)
+        widths = {str(width): covers for width, covers in question.widths().items()}
+        return key, Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, self.client)
+
+    def _attach(self, key: str) -> _Waiting | None:
+        """A question about the same call that no other call waits for at this moment."""
+        free = next((one for one in self._waiting.get(key, ()) if not one.attached), None)
+        if free is not None:
+            free.attached = True
+        return free
+
+    def _put(self, key: str, asking: Asking, question: Question) -> _Waiting:
+        try:
+            asked = self.queue.ask(asking, seconds=self.lifetime)
+        except OSError as fault:
+            raise PolicyDenied(
+                f"{question.reason}; it needs approval, and the question can't be put where the user would see it "
+                f"({fault.strerror}): {question.remedy}"
+            ) from None
+        waiting = _Waiting(asked, monotonic() + self.lifetime)
+        self._waiting.setdefault(key, []).append(waiting)
+        if self.notify is not None:
+            self.notify(asked)
+        return waiting
+
+    async def _wait(self, waiting: _Waiting, until: float) -> QueuedAnswer | None:
+        id = waiting.question.id
+        while True:
+            answer = self.queue.answered(id)
+            now = monotonic()
+            if answer is None and now >= waiting.until:
+                self._withdraw(waiting, "nobody answered it in time")
+                answer = self.queue.answered(id) or OVER
+            if answer is not None or now >= until:
+                return answer
+            await anyio.sleep(min(_POLL_SECONDS, max(0.0, until - now)))
+
+    def _forget(self, key: str, waiting: _Waiting) -> None:
+        left = [one for one in self._waiting.get(key, ()) if one is not waiting]
+        if left:
+            self._waiting[key] = left
+        else:
+            self._waiting.pop(key, None)
+
+    def _drop_expired(self) -> None:
+        now = monotonic()
+        for key, waitings in list(self._waiting.items()):
+            for one in waitings:
+                if not one.attached and now >= one.until:
+                    self._withdraw(one, "nobody answered it in time")
+                    self._forget(key, one)
+
+    def _withdraw(self, waiting: _Waiting, why: str) -> None:
+        with contextlib.suppress(OSError):
+            self.queue.withdraw(waiting.question.id, why)
+
+    async def close(self) -> None:
+        """The session ends: its questions are over."""
+        waitings = [one for several in self._waiting.values() for one in several]
+        self._waiting.clear()
+        for one in waitings:
+            await to_thread.run_sync(self._withdraw, one, "its session has ended")
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LARGEST_SHOWN:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[:LARGEST_SHOWN]}\n… ({len(text) - LARGEST_SHOWN} more characters; SHA-256 of all: {digest})"
+
+
+def _answered(answer: QueuedAnswer, asked: QueuedQuestion, question: Question) -> Answered:
+    if answer.is_over:
+        raise PolicyDenied(f"{question.reason}; {asked.id} is over: {answer.because}")
+    given: dict[str, Answer] = {"yes": True, **{width: width for width in question.widths()}}
+    return Answered(given.get(answer.verdict, False), f"{answer.by}, {asked.id}", escaped(answer.because))

@@ -1,0 +1,301 @@
+"""Questions of a client that can't ask: they wait in the queue, and what is approved there runs once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.context import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult
+
+from gripfast import tool
+from gripfast.call.rules import Permissions
+from gripfast.edges import approvals
+from gripfast.edges.approvals import answer_within
+from gripfast.edges.mcp import ask
+from gripfast.edges.mcp.sessions import Sessions
+from gripfast.edges.settings import SessionSettings
+from gripfast.host.questions.queue import QuestionQueue, QueuedQuestion, Verdict
+from gripfast.host.record.calls import read_calls
+from serving import client_of, text_of
+
+pytestmark = pytest.mark.anyio
+
+SOON, LATER = 0.05, 60.0
+launched: list[str] = []
+
+
+@tool(effect="run", subject="line")
+def launch(line: str) -> str:
+    """Launches."""
+    launched.append(line)
+    return f"launched {line}"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    launched.clear()
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def queue() -> QuestionQueue:
+    return QuestionQueue()
+
+
+def asking(project: Path, within: float) -> SessionSettings:
+    tools = (*SessionSettings().tools, launch)
+    return SessionSettings((str(project),), tools, Permissions(default_action="ask"), answer_within=within)
+
+
+async def asked(queue: QuestionQueue, count: int = 1) -> list[QueuedQuestion]:
+    """The questions that wait, once there are so many."""
+    with anyio.fail_after(60):
+        while len(found := queue.waiting()) < count:
+            await anyio.sleep(0.01)
+    return found
+
+
+async def answering(
+    queue: QuestionQueue, verdict: Verdict, call: Callable[[], Awaitable[Any]], because: str = ""
+) -> tuple[Any, QueuedQuestion]:
+    """A call whose question is answered while it waits."""
+    answers: list[Any] = []
+    questions: list[QueuedQuestion] = []
+
+    async def run() -> None:
+        answers.append(await call())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        questions += await asked(queue)
+        queue.answer(questions[0].id, verdict, by="terminal", because=because)
+    return answers[0], questions[0]
+
+
+async def test_a_client_that_cant_ask_waits_for_an_answer_from_elsewhere(
+    project: Path, queue: QuestionQueue, generation: str
+) -> None:
+    async with client_of(asking(project, LATER), generation) as client:
+        yes, question = await answering(queue, "yes", lambda: client.call_tool("launch", {"line": "make it"}))
+        no, _ = await answering(queue, "no", lambda: client.call_tool("launch", {"line": "make it"}), "not today")
+    assert text_of(yes) == "launched make it"
+    assert no.is_error and "the user said no: not today" in text_of(no)
+    assert launched == ["make it"]
+    assert (question.tool, question.root) == ("launch", str(project))
+    assert "line: make it" in question.shown
+
+
+async def test_always_is_asked_once_in_a_session(project: Path, queue: QuestionQueue, generation: str) -> None:
+    async with client_of(asking(project, LATER), generation) as client:
+        await answering(queue, "always", lambda: client.call_tool("launch", {"line": "ls"}))
+        again = await client.call_tool("launch", {"line": "ls"})
+    assert text_of(again) == "launched ls"
+    assert queue.waiting() == []
+
+
+async def test_the_same_call_again_attaches_and_runs_what_was_approved_once(
+    project: Path, queue: QuestionQueue, generation: str
+) -> None:
+    async with client_of(asking(project, SOON), generation) as client:
+
+        async def call(line: str = "make it") -> Any:
+            return await client.call_tool("launch", {"line": line})
+
+        first, second, other = await call(), await call(), await call("make other")
+        one, two = await asked(queue, 2)
+        assert text_of(first) == text_of(second)
+        assert "WAITING_FOR_APPROVAL" in text_of(first) and first.is_error
+        assert f"waiting for approval {one.id}; call again" in text_of(first)
+        assert two.id in text_of(other)
+        queue.answer(one.id, "yes", by="page")
+        assert launched == []  # never without a caller
+        assert text_of(await call()) == "launched make it"
+        third = await call()
+        assert "WAITING_FOR_APPROVAL" in text_of(third) and one.id not in text_of(third)
+    assert launched == ["make it"]
+
+
+async def test_a_no_meets_the_caller_that_comes_back(project: Path, queue: QuestionQueue, generation: str) -> None:
+    async with client_of(asking(project, SOON), generation) as client:
+        await client.call_tool("launch", {"line": "x"})
+        (question,) = queue.waiting()
+        queue.answer(question.id, "no", by="page", because="no\x1b[2J")
+        answer = await client.call_tool("launch", {"line": "x"})
+    assert "the user said no" in text_of(answer)
+    assert "\x1b" not in text_of(answer)
+    assert launched == []
+
+
+async def test_two_calls_at_the_same_time_are_two_questions(
+    project: Path, queue: QuestionQueue, generation: str
+) -> None:
+    async with client_of(asking(project, LATER), generation) as client, anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(client.call_tool, "launch", {"line": "same"})
+        one, two = await asked(queue, 2)
+        queue.answer(one.id, "yes", by="terminal")
+        queue.answer(two.id, "no", by="terminal")
+    assert launched == ["same"]
+
+
+async def test_a_cancelled_call_leaves_its_question_to_the_next(project: Path, queue: QuestionQueue) -> None:
+    async with client_of(asking(project, LATER), "legacy") as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "launch", {"line": "x"})
+            await asked(queue)
+            group.cancel_scope.cancel()
+        (question,) = queue.waiting()
+        queue.answer(question.id, "yes", by="terminal")
+        await client.list_tools()
+        with anyio.fail_after(60):
+            while True:  # the server hears of the cancelled call when it gets to it
+                answer = await client.call_tool("launch", {"line": "x"}, read_timeout_seconds=0.5)
+                if not answer.is_error:
+                    break
+    assert launched == ["x"]
+
+
+async def test_the_questions_of_a_session_end_with_it(project: Path, queue: QuestionQueue) -> None:
+    sessions = Sessions(asking(project, SOON))
+    async with client_of(sessions, "legacy") as client:
+        await client.call_tool("launch", {"line": "x"})
+        (question,) = queue.waiting()
+    await sessions.close()
+    assert queue.waiting() == []
+    answer = queue.answered(question.id)
+    assert answer is not None and answer.is_over
+
+
+async def test_a_question_shows_the_whole_diff_of_what_will_be_written(project: Path, queue: QuestionQueue) -> None:
+    long = "\n".join(f"line {number}" for number in range(3000))
+    async with client_of(asking(project, SOON), "legacy") as client:
+        await client.call_tool("Write", {"file_path": "new.txt", "content": long})
+        await client.call_tool(
+            "Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2\x1b[2J", "match_mode": "exact"}
+        )
+        await client.call_tool("Edit", {"file_path": "a.txt", "old_string": "absent", "new_string": "2"})
+        write, edit, impossible = await asked(queue, 3)
+    assert "+line 0\n" in write.diff and write.diff.endswith("\\ No newline at end of file")
+    assert write.shown.endswith(write.diff)
+    assert "-two\n+2\\x1b[2J" in edit.diff
+    assert "can't be shown" in impossible.diff
+    assert not (project / "new.txt").exists()
+    assert (project / "a.txt").read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+async def test_a_yes_is_not_about_a_file_that_changed_since_it_was_shown(project: Path, queue: QuestionQueue) -> None:
+    write = {"file_path": "new.txt", "content": "mine\n"}
+    async with client_of(asking(project, SOON), "legacy") as client:
+        await client.call_tool("Write", write)
+        (question,) = queue.waiting()
+        queue.answer(question.id, "yes", by="terminal")
+        (project / "new.txt").write_text("theirs\n", encoding="utf-8")
+        answer = await client.call_tool("Write", write)
+    assert "WAITING_FOR_APPROVAL" in text_of(answer) and question.id not in text_of(answer)
+    assert (project / "new.txt").read_text(encoding="utf-8") == "theirs\n"
+
+
+async def test_the_record_says_who_approved(project: Path, queue: QuestionQueue, state: Path) -> None:
+    async with client_of(asking(project, LATER), "legacy") as client:
+        _, question = await answering(queue, "yes", lambda: client.call_tool("launch", {"line": "x"}))
+    (file,) = state.glob("gripfast/record/*/*/calls.jsonl")
+    (call,) = read_calls(file)[0]
+    assert call.decision.startswith(f"allowed: the user said yes (terminal, {question.id})")
+
+
+def form(action: Any, asked: list[str]) -> Any:
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action=action, content={"decision": "Allow once"} if action == "accept" else None)
+
+    return elicit
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_client_that_declines_at_once_has_shown_nobody_the_form(
+    project: Path, queue: QuestionQueue, generation: str, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "INSTANT_SECONDS", 3600)
+    seen: list[str] = []
+    async with client_of(asking(project, LATER), generation, elicitation_callback=form(action, seen)) as client:
+        for line in ("a", "b"):
+            answer, _ = await answering(queue, "yes", lambda line=line: client.call_tool("launch", {"line": line}))
+            assert text_of(answer) == f"launched {line}"
+    assert len(seen) == 1  # remembered
+
+
+async def test_a_form_that_somebody_declined_is_a_no(
+    project: Path, queue: QuestionQueue, generation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "INSTANT_SECONDS", 0)
+    async with client_of(asking(project, LATER), generation, elicitation_callback=form("decline", [])) as client:
+        answer = await client.call_tool("launch", {"line": "x"})
+    assert "the user said no" in text_of(answer)
+    assert queue.waiting() == []
+
+
+async def test_a_state_directory_that_cant_be_used_is_said(project: Path, state: Path) -> None:
+    (state / "gripfast").mkdir(parents=True)
+    (state / "gripfast" / "questions").write_text("in the way", encoding="utf-8")
+    async with client_of(asking(project, LATER), "legacy") as client:
+        answer = await client.call_tool("launch", {"line": "x"})
+    assert text_of(answer).startswith("Permission denied")
+    assert "can't be put where the user would see it" in text_of(answer)
+    assert launched == []
+
+
+async def test_a_question_that_nobody_answers_is_over_after_its_lifetime(
+    project: Path, queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = Sessions(asking(project, LATER))
+    monkeypatch.setattr("gripfast.edges.mcp.sessions.QUESTION_LIFETIME", 0.05)
+    async with client_of(sessions, "legacy") as client:
+        answer = await client.call_tool("launch", {"line": "x"})
+    assert re.search(r"Permission denied: .*; Q1 is over: nobody answered it in time", text_of(answer))
+    assert queue.waiting() == []
+
+
+async def test_a_client_that_opens_pages_is_sent_to_the_consoles(
+    project: Path, queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def page(question: QueuedQuestion) -> str:
+        return f"http://127.0.0.1:1/{question.id}"
+
+    monkeypatch.setattr(ask, "console_url", page)
+    monkeypatch.setattr(ask, "INSTANT_SECONDS", 3600)
+    pages: list[str] = []
+
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        if params.mode == "url":
+            pages.append(params.url)
+            return ElicitResult(action="accept")
+        return ElicitResult(action="decline")
+
+    async with client_of(asking(project, LATER), "legacy", elicitation_callback=elicit) as client:
+        answer, question = await answering(queue, "yes", lambda: client.call_tool("launch", {"line": "x"}))
+    assert text_of(answer) == "launched x"
+    assert pages in ([], [f"http://127.0.0.1:1/{question.id}"])  # the answer may be faster than the page
+
+
+def test_how_long_a_call_may_take_is_below_what_is_known_of_the_client() -> None:
+    for name, timeout in approvals.CLIENT_TIMEOUTS.items():
+        assert 0 < answer_within(name) < timeout
+    assert answer_within("somebody new") == answer_within("") == 50
+    assert answer_within("codex-mcp-client", 7) == 7
+    assert answer_within("codex-mcp-client", 0) == 0
+
+
+def test_answer_within_is_read_from_the_users_configuration_only(project: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("answer_within = 20\nnotify = true\n", encoding="utf-8")
+    (project / ".gripfast.toml").write_text("answer_within = 1\nnotify = false\n", encoding="utf-8")
+    settings = SessionSettings((str(project),), config_file=str(own))
+    assert settings.answering() == (20, True)
+    assert len(settings.config().ignored) == 2
+    assert SessionSettings((str(project),), config_file=str(own), answer_within=5).answering() == (5, True)

@@ -8,11 +8,11 @@ from typing import Annotated
 from anyio import to_thread
 from pydantic import Field
 
-from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes
+from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes
 from gripfast.builtin.keys import CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
-from gripfast.errors import SandboxViolation
+from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
 from gripfast.host.files.changes import changes_since, follow, look
@@ -45,6 +45,7 @@ async def bash(
     run_in_background: Annotated[
         bool, Field(description="Return an id at once; see BashOutput and KillBash.")
     ] = False,
+    dry_run: Annotated[bool, Field(description="Show what it would change; keep nothing.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
@@ -58,6 +59,10 @@ async def bash(
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
+    if dry_run:
+        if run_in_background:
+            raise InvalidArgument("a dry run can't stay in the background; leave out run_in_background")
+        return await _rehearsed(command, timeout, fs, cache, shells)
     if run_in_background:
         started: list[Background] = []
         await to_thread.run_sync(follow, watch, lambda: not started or shells.is_running(started[0]))
@@ -84,6 +89,18 @@ async def _run(
     notes += [*taken_out(ended, fs), *refused_writes(ended.refused, fs, shells.sandbox.words)]
     notes += not_found(text, ended, fs)
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
+
+
+async def _rehearsed(command: str, timeout: int, fs: ScopedFs, cache: OutputCache, shells: Shells) -> TextResult:
+    sink = cache.sink()
+    try:
+        ended, found = await shells.rehearse(command, sink.feed, fs=fs, timeout_ms=timeout)
+        await sink.feed("".join(f"\n{row}" for row in found.rows).encode(errors="replace"))
+        streamed = await sink.finish()
+    finally:
+        sink.abandon()
+    notes = [*ending(ended, timeout), *would_change(found, fs)]
+    return TextResult(with_notes(plain(streamed.text).removeprefix("\n"), notes), streamed.ref, ended.shell_code)
 
 
 def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gripfast.host.files.changes import Changes
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.ended import Ended, signal_name
+from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.escape import escaped
 
 SHOWN = 20
@@ -64,6 +65,15 @@ def changed_files(changes: Changes, fs: ScopedFs) -> Iterator[str]:
         yield "[files: there was not enough time to compare all of the workspace; what was missed is named next time]"
     if changes.note:
         yield f"[files: {changes.note}]"
+
+
+def would_change(found: Differences, fs: ScopedFs) -> Iterator[str]:
+    parts = [
+        f"{word} {_names(paths, fs)}"
+        for word, paths in (("create", found.created), ("change", found.changed), ("delete", found.deleted))
+        if paths
+    ]
+    yield f"[dry run, nothing was kept: it would {'; '.join(parts) or 'change no file'}]"
 
 
 def _names(paths: Sequence[str], fs: ScopedFs) -> str:

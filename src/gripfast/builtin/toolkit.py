@@ -343,9 +343,15 @@ class AgentTools:
         description: str | None = None,
         timeout: int = 120_000,
         run_in_background: bool = False,
+        dry_run: bool = False,
     ) -> Outcome[str]:
         return await self._call(
-            "Bash", command=command, description=description, timeout=timeout, run_in_background=run_in_background
+            "Bash",
+            command=command,
+            description=description,
+            timeout=timeout,
+            run_in_background=run_in_background,
+            dry_run=dry_run,
         )
 
     async def BashOutput(self, bash_id: str, offset: int | None = None, filter: str | None = None) -> Outcome[str]:

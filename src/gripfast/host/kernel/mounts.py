@@ -46,6 +46,14 @@ def all_local(directories: Iterable[str], table: bytes | None = None) -> bool:
     return bool(chosen) and bool(mounts) and all(_is_local(one, mounts) for one in chosen)
 
 
+def mounts_beneath(directory: str) -> list[str]:
+    """Where something else is mounted below a directory."""
+    try:
+        return sorted({place for place, _ in _mounts(_table()) if place != directory and is_below(place, directory)})
+    except (OSError, ValueError, IndexError):
+        return []
+
+
 def _is_local(directory: str, mounts: list[tuple[str, str]]) -> bool:
     over = [(len(place), kind) for place, kind in mounts if is_below(directory, place)]
     beneath = [kind for place, kind in mounts if place != directory and is_below(place, directory)]

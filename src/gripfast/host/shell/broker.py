@@ -162,7 +162,8 @@ def _misplaced(checks: int) -> bytes:
         mounted = {_unescaped(line.split(b" ")[4]) for line in file}
     for path, kind, device, inode in zip(*(iter(fields),) * 4, strict=True):
         found = os.lstat(path)
-        as_seen = kind == b"hide" or (found.st_dev, found.st_ino) == (int(device), int(inode))
+        is_any = kind == b"hide" or device == b"-"
+        as_seen = is_any or (found.st_dev, found.st_ino) == (int(device), int(inode))
         closed = kind != b"read" or os.statvfs(path).f_flag & os.ST_RDONLY
         if not (as_seen and closed and path in mounted):
             return path

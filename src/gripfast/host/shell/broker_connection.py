@@ -24,6 +24,7 @@ from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.programs import interpreter
 from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.rehearsal import Copies, overlay_program
 from gripfast.host.shell.sandbox import Sandbox, broker_file, bwrap_arguments, seatbelt_profile
 from gripfast.host.shell.walls import Mount, Walls
 
@@ -39,7 +40,10 @@ class MisplacedError(Exception):
 class BrokerConnection:
     """One broker and its warden, built around the walls as they were when it started."""
 
-    def __init__(self, walls: Walls, sandbox: Sandbox, variables: dict[str, str]) -> None:
+    def __init__(
+        self, walls: Walls, sandbox: Sandbox, variables: dict[str, str], copies: Copies | None = None
+    ) -> None:
+        """With `copies`, what commands write goes there; that needs bubblewrap."""
         self.environment = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
         self._sandbox, self.walls = sandbox, walls
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the broker
@@ -48,7 +52,7 @@ class BrokerConnection:
         live, self._live = os.pipe()
         self._burying, self._sending = anyio.Lock(), anyio.Lock()
         try:
-            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors)
+            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors, copies)
         except BaseException:
             self._errors.close()
             self._requests.close()
@@ -98,7 +102,7 @@ class BrokerConnection:
 
     def close(self, keep: bool) -> None:
         """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it."""
-        if keep:
+        if keep and self._release.alive:
             with contextlib.suppress(OSError):
                 os.write(self._live, b"k")
         self._release()
@@ -117,14 +121,14 @@ def _hang_up(live: int, requests: socket.socket, warden: subprocess.Popen[bytes]
 
 
 def _spawn_warden(
-    live: int, requests: int, walls: Walls, sandbox: Sandbox, errors: IO[bytes]
+    live: int, requests: int, walls: Walls, sandbox: Sandbox, errors: IO[bytes], copies: Copies | None
 ) -> subprocess.Popen[bytes]:
     program = [interpreter(), "-I", "-S", broker_file()]
     with contextlib.ExitStack() as stack:
         ruleset = _ruleset(walls, sandbox)
         if ruleset >= 0:
             stack.callback(os.close, ruleset)
-        inside, passed = _inside(requests, ruleset, walls, sandbox, program, stack)
+        inside, passed = _inside(requests, ruleset, walls, sandbox, program, stack, copies)
         own_ruleset = ruleset if sandbox.level == "landlock" else -1
         return subprocess.Popen(
             [*program, "warden", f"{live}", f"{requests}", f"{own_ruleset}", walls.temporary, *inside],
@@ -146,16 +150,25 @@ def _ruleset(walls: Walls, sandbox: Sandbox) -> int:
 
 
 def _inside(
-    requests: int, ruleset: int, walls: Walls, sandbox: Sandbox, program: list[str], stack: contextlib.ExitStack
+    requests: int,
+    ruleset: int,
+    walls: Walls,
+    sandbox: Sandbox,
+    program: list[str],
+    stack: contextlib.ExitStack,
+    copies: Copies | None,
 ) -> tuple[list[str], list[int]]:
     """The command line that starts the broker inside bubblewrap, and the descriptors that go with it."""
     if sandbox.level != "bwrap":
         return [], []
     sources = {mount.path: _held(mount, stack) for mount in walls.mounts if mount.kind != "hide"}
-    checks = _checks(walls, stack)
+    checks = _checks(walls, stack, are_copies=copies is not None)
     broker = [*program, "serve", f"{requests}", f"{ruleset}", f"{checks}"]
     arguments = bwrap_arguments(sandbox, walls, sources, broker)
-    return arguments, [*sources.values(), checks]
+    if copies is None:
+        return arguments, [*sources.values(), checks]
+    spec = _in_memory("copies", copies.rows(sources.items()), stack)
+    return [*overlay_program(spec), *arguments], [*sources.values(), checks, spec]
 
 
 def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
@@ -173,13 +186,18 @@ def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
     return fd
 
 
-def _checks(walls: Walls, stack: contextlib.ExitStack) -> int:
-    """A file for the broker: what must be mounted where, as fields that end with NUL."""
-    rows = ((mount.path, mount.kind, *mount.identity[:2]) for mount in walls.mounts)
-    fd = os.memfd_create("walls", os.MFD_CLOEXEC)
+def _checks(walls: Walls, stack: contextlib.ExitStack, *, are_copies: bool) -> int:
+    """A file for the broker: what must be mounted where, as fields that end with NUL. A copy is another file than
+    what it is a copy of; whoever makes it has looked."""
+    rows = ((mount.path, mount.kind, *(("-", "-") if are_copies else mount.identity[:2])) for mount in walls.mounts)
+    return _in_memory("walls", b"".join(os.fsencode(f"{field}") + b"\0" for row in rows for field in row), stack)
+
+
+def _in_memory(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
     stack.callback(os.close, fd)
     with open(fd, "wb", closefd=False) as file:
-        file.write(b"".join(os.fsencode(f"{field}") + b"\0" for row in rows for field in row))
+        file.write(data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

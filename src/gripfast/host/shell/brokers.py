@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 import anyio
 from anyio import CancelScope, to_thread
 
-from gripfast.errors import Internal
+from gripfast.errors import Internal, SandboxViolation
 from gripfast.host.files.closed import ClosedNames
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
@@ -18,6 +19,7 @@ from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.late import Protected, protected_now, undo_late_names
 from gripfast.host.shell.mark import MARK, sweep_marked
 from gripfast.host.shell.quarantine import Quarantined
+from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox
 from gripfast.host.shell.sockets import allowed_sockets
 from gripfast.host.shell.walls import Walls, walls_of
@@ -113,11 +115,34 @@ class Brokers:
             "the places around the workspace change faster than the sandbox can be built; try again", retriable=True
         )
 
-    async def _started(self, walls: Walls) -> BrokerConnection:
+    @asynccontextmanager
+    async def over_copies(self) -> AsyncGenerator[tuple[BrokerConnection, Copies]]:
+        """A broker for one command whose every write goes to a copy. Afterwards nothing of it runs, and the copy is
+        removed. Raises SandboxViolation where the machine can't do it."""
+        if self._closed:
+            raise Internal("the session is closed; its shells are gone")
+        if self._sandbox.level != "bwrap":
+            why = "; ".join(self._sandbox.faults) or self._sandbox.level
+            raise SandboxViolation(f"dry_run needs the bubblewrap sandbox, which is not used here ({why})")
+        walls = await to_thread.run_sync(self._walls)
+        copies = await to_thread.run_sync(copies_for, walls)
+        try:
+            broker = await self._started(walls, copies)
+            try:
+                yield broker, copies
+            finally:
+                await _retire(broker, keep=True)
+        except MisplacedError:
+            raise Internal("the workspace was moved just now; try again", retriable=True) from None
+        finally:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(copies.remove)
+
+    async def _started(self, walls: Walls, copies: Copies | None = None) -> BrokerConnection:
         variables = command_environment(temporary=self.tmpdir, allow=self._allow)
         variables |= dict(walls.caches.variables)
         variables[MARK] = self._mark
-        broker = await to_thread.run_sync(BrokerConnection, walls, self._sandbox, variables)
+        broker = await to_thread.run_sync(BrokerConnection, walls, self._sandbox, variables, copies)
         try:
             await broker.ready()
         except BaseException:

@@ -33,6 +33,7 @@ from gripfast.host.shell.job import Feed, Job, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
+from gripfast.host.shell.rehearsal import Differences, differences
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
 
@@ -134,6 +135,27 @@ class Shells:
             self._brokers.suspect = bool(self._jobs)
             return taken
         return []
+
+    async def rehearse(
+        self, command: str, feed: Feed, *, fs: ScopedFs, timeout_ms: int = 120_000
+    ) -> tuple[Ended, Differences]:
+        """Runs a command on a copy of everything it may write, and says what it changed there. Nothing of it is kept:
+        neither files, nor processes, nor the directory it went to. Raises SandboxViolation where that can't be."""
+        text, shell = checked(command), find_shell(self._roots)
+        async with self._brokers.over_copies() as (broker, copies):
+            job = await self._submit(broker, text, shell, timeout_ms, None)
+            try:
+                ended = await self._follow(job, feed)
+            except BaseException:
+                with CancelScope(shield=True):
+                    await self._stop(job)
+                raise
+            finally:
+                job.close()
+                self._jobs.pop(job.name, None)
+            await to_thread.run_sync(broker.close, True)
+            found = await to_thread.run_sync(differences, copies, fs)
+        return replace(ended, directory="", left_running=0, left_names=()), found
 
     async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None) -> Job:
         text = checked(command)

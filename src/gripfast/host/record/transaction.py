@@ -14,16 +14,21 @@ import contextlib
 import fcntl
 import json
 import os
+import queue
 import secrets
 import stat
+import threading
+import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from gripfast.errors import Conflict, Internal, NotFound, ToolError
 from gripfast.host.files.atomic import STRAY_PREFIX, STRAY_SUFFIX, Fresh, locked, sync_directory
 from gripfast.host.files.beneath import ResolvedPath
 from gripfast.host.files.fs import ScopedFs
+from gripfast.host.kernel.libc import sync_file_system
 from gripfast.host.program.places import private_directory
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
@@ -33,7 +38,12 @@ from gripfast.text.escape import escaped
 VERSION = 1
 _ANY_SIZE = 1 << 62
 _SYNCED = 16  # files that are synced one by one; more are synced together
+_HELD_BYTES = 32 * 1024**2  # of contents that are read once and not twice
+_RACY_NS = 100_000_000  # times of files move in steps, on some file systems of 10 ms
+_CLOSERS, _MOST_OPEN = 4, 64
 _MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
+
+Look: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ class Transaction:
         self._journals = journals
         self._steps: list[Step] = []
         self._held = contextlib.ExitStack()
+        self._known = _Known(contents)
 
     def prepare(self, steps: Iterable[Step]) -> None:
         """Locks the directories, in one order; checks that every path is what it must be; stores what is there.
@@ -80,6 +91,7 @@ class Transaction:
             with _entry(self._fs, step, self._steps) as place:
                 if place is not None:
                     _require(place, step.before, step.path)
+                    self._known.saw(step.path, place.stat)
                 self._keep(place, step)
 
     def _lock(self) -> None:
@@ -94,7 +106,7 @@ class Transaction:
         """Both contents must be in the store: one to do it, the other to take it back."""
         if step.before.kind == "other" or step.after.kind == "other":
             raise Conflict(f"`{escaped(step.path)}` is a socket, pipe or device, which can't be put back")
-        if step.after.kind == "file" and self._contents.get(step.after.digest) is None:
+        if step.after.kind == "file" and self._known.content(step.after.digest) is None:
             raise Conflict(f"the content for `{escaped(step.path)}` was not kept")
         if place is not None and step.before.kind == "file" and not self._contents.has(step.before.digest):
             fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.dir_fd)
@@ -108,18 +120,34 @@ class Transaction:
         """Does it. Whatever fails, what was done is taken back, and the error is raised."""
         journal = _Journal(self._journals, self._steps, self._contents.directory)
         try:
-            _apply(self._fs, self._contents, self._steps)
+            _apply(self._fs, self._known, self._steps)
             if len(self._steps) > _SYNCED:
-                os.sync()
+                self._sync_together()
             journal.remove()
         except BaseException as error:
-            _apply(self._fs, self._contents, [step.inverse() for step in self._steps], lenient=True)
+            _apply(self._fs, _Known(self._contents), [step.inverse() for step in self._steps], lenient=True)
             journal.remove()
             if isinstance(error, OSError):
                 raise Internal(f"nothing was changed: {error.strerror}") from error
             raise
         finally:
             journal.close()
+
+    def _sync_together(self) -> None:
+        """One sync for each file system that the steps touch, instead of one for each file."""
+        synced: set[int] = set()
+        for directory in sorted({step.path.rpartition("/")[0] for step in self._steps}):
+            try:
+                fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue  # removed by a step
+            try:
+                device = os.fstat(fd).st_dev
+                if device not in synced:
+                    synced.add(device)
+                    sync_file_system(fd)
+            finally:
+                os.close(fd)
 
     def __enter__(self) -> Transaction:
         private_directory(self._journals)
@@ -169,19 +197,84 @@ def _require(place: ResolvedPath, expected: PathState, path: str) -> None:
         raise Conflict(f"`{escaped(path)}` is not what it was: it was changed by somebody else")
 
 
-def _apply(fs: ScopedFs, contents: Contents, steps: Sequence[Step], *, lenient: bool = False) -> None:
+class _Known:
+    """What was learned while a transaction was prepared, so that nothing is read twice: contents, as many as fit into
+    memory, and how files were that were compared."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._held: dict[str, bytes] = {}
+        self._room = _HELD_BYTES
+        self._seen: dict[str, Look] = {}
+
+    def content(self, digest: str | None) -> bytes | None:
+        held = self._held.get(digest or "")
+        if held is not None:
+            return held
+        data = self._contents.get(digest)
+        if data is not None and digest is not None and len(data) <= self._room:
+            self._held[digest] = data
+            self._room -= len(data)
+        return data
+
+    def saw(self, path: str, found: os.stat_result | None) -> None:
+        """A file is as it must be. One changed this very moment could be changed again without a new time."""
+        if found is not None and stat.S_ISREG(found.st_mode) and time.time_ns() - found.st_ctime_ns > _RACY_NS:
+            self._seen[path] = _look(found)
+
+    def is_as_seen(self, path: str, found: os.stat_result | None) -> bool:
+        return found is not None and self._seen.get(path) == _look(found)
+
+
+def _look(found: os.stat_result) -> Look:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mode, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _apply(fs: ScopedFs, known: _Known, steps: Sequence[Step], *, lenient: bool = False) -> None:
     """Removes from below, then puts from above, then sets the modes of directories. `lenient`: on the way back, a
     path that is neither the one nor the other belongs to somebody else, and stays."""
-    apply = _Applying(fs, contents, lenient, sync=len(steps) <= _SYNCED)
-    for step in sorted(steps, key=_depth, reverse=True):
-        if _must_go_first(step):
-            apply.remove(step)
-    for step in sorted(steps, key=_depth):
-        if step.after.kind != "absent":
-            apply.put(step)
-    for step in sorted(steps, key=_depth, reverse=True):
-        if step.after.kind == "directory":
-            apply.set_mode(step)
+    with _Closer() as closer:
+        apply = _Applying(fs, known, lenient, closer, sync=len(steps) <= _SYNCED)
+        for step in sorted(steps, key=_depth, reverse=True):
+            if _must_go_first(step):
+                apply.remove(step)
+        for step in sorted(steps, key=_depth):
+            if step.after.kind != "absent":
+                apply.put(step)
+        for step in sorted(steps, key=_depth, reverse=True):
+            if step.after.kind == "directory":
+                apply.set_mode(step)
+
+
+class _Closer:
+    """Closes descriptors in a few threads: the last one of a file that was replaced frees its blocks, which may wait
+    for the disk longer than all the rest of an undo."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._room = threading.Semaphore(_MOST_OPEN)
+        self._threads: list[threading.Thread] = []
+
+    def take(self, fd: int) -> None:
+        self._room.acquire()
+        self._waiting.put(fd)
+        if len(self._threads) < _CLOSERS:
+            self._threads.append(threading.Thread(target=self._close, daemon=True))
+            self._threads[-1].start()
+
+    def _close(self) -> None:
+        while (fd := self._waiting.get()) >= 0:
+            os.close(fd)
+            self._room.release()
+
+    def __enter__(self) -> _Closer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for _ in self._threads:
+            self._waiting.put(-1)
+        for thread in self._threads:
+            thread.join()
 
 
 def _depth(step: Step) -> int:
@@ -195,11 +288,14 @@ def _must_go_first(step: Step) -> bool:
 
 
 class _Applying:
-    def __init__(self, fs: ScopedFs, contents: Contents, lenient: bool, sync: bool) -> None:
-        self._fs, self._contents, self._lenient, self._sync = fs, contents, lenient, sync
+    def __init__(self, fs: ScopedFs, known: _Known, lenient: bool, closer: _Closer, sync: bool) -> None:
+        self._fs, self._known, self._lenient, self._sync = fs, known, lenient, sync
+        self._closer = closer
 
     def _is_ours(self, place: ResolvedPath, step: Step) -> bool:
         """Whether what is there now is what the step begins with. On the way back: or what it ends with."""
+        if self._known.is_as_seen(step.path, place.stat):
+            return True
         now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
         if step.before.is_same(now) or (now.kind == "absent" and _must_go_first(step)):
             return True
@@ -257,10 +353,10 @@ class _Applying:
         if step.before.kind == "file" and step.before.digest == step.after.digest and place.stat is not None:
             _chmod(place, step.after.mode)
             return
-        data = self._contents.get(step.after.digest)
+        data = self._known.content(step.after.digest)
         if data is None:
             raise Internal(f"the content for `{escaped(step.path)}` is lost from the record")
-        with Fresh(place.dir_fd) as fresh, _old_file(place) as old:
+        with Fresh(place.dir_fd) as fresh, _old_file(place, self._closer) as old:
             fresh.fill(data, old, sync=self._sync)
             os.fchmod(fresh.fd, step.after.mode)
             (fresh.publish_new if place.stat is None else fresh.publish_over)(place.name)
@@ -286,7 +382,7 @@ def _put_directory(place: ResolvedPath, step: Step) -> None:
 
 
 @contextlib.contextmanager
-def _old_file(place: ResolvedPath) -> Generator[int | None]:
+def _old_file(place: ResolvedPath, closer: _Closer) -> Generator[int | None]:
     """The file that is replaced, for its owner and attributes; None where there is none to open."""
     fd = None
     if place.stat is not None and stat.S_ISREG(place.stat.st_mode):
@@ -296,7 +392,7 @@ def _old_file(place: ResolvedPath) -> Generator[int | None]:
         yield fd
     finally:
         if fd is not None:
-            os.close(fd)
+            closer.take(fd)
 
 
 def _chmod(place: ResolvedPath, mode: int) -> None:
@@ -369,7 +465,7 @@ def _taken_back(fs: ScopedFs, file: Path, text: bytes) -> list[str]:
     try:
         for directory in sorted({step.path.rpartition("/")[0] for step in steps}):
             _sweep(directory, {state.target for step in steps for state in (step.before, step.after)})
-        _apply(fs, contents, [step.inverse() for step in steps], lenient=True)
+        _apply(fs, _Known(contents), [step.inverse() for step in steps], lenient=True)
     except ToolError:
         return []  # another scope: whoever has the right one finds it
     file.unlink(missing_ok=True)

@@ -39,13 +39,13 @@ from gripfast.text.terminal import plain
     names_sandbox=True,
 )
 async def bash(
-    command: Annotated[str, Field(description="May have several lines.")],
+    command: str,
     description: Annotated[str | None, Field(description="What it does, in a few words.")] = None,
-    timeout: Annotated[int, Field(description="Milliseconds, at most 600000.", ge=1, le=600_000)] = 120_000,
+    timeout: Annotated[int, Field(description="Milliseconds.", ge=1, le=600_000)] = 120_000,
     run_in_background: Annotated[
         bool, Field(description="Return an id at once; see BashOutput and KillBash.")
     ] = False,
-    dry_run: Annotated[bool, Field(description="Show what it would change; keep nothing.")] = False,
+    dry_run: Annotated[bool, Field(description="Show the changes, keep none.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
@@ -53,8 +53,8 @@ async def bash(
     shells: Annotated[Shells, Depends(SHELL)],
     watch: Annotated[Watch, Depends(WATCH)],
 ) -> TextResult | str:
-    """Runs a command in bash. The working directory persists between calls; variables don't. There is no stdin and no
-    terminal. Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
+    """Runs a command in bash. The working directory persists between calls; variables don't. No stdin, no terminal.
+    Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
     if not fs.scope.write and shells.sandbox.level == "none":
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"

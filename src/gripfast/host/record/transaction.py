@@ -43,7 +43,7 @@ _RACY_NS = 100_000_000  # times of files move in steps, on some file systems of 
 _CLOSERS, _MOST_OPEN = 4, 64
 _MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
 
-Look: TypeAlias = tuple[int, int, int, int, int, int]
+_Look: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class _Known:
         self._contents = contents
         self._held: dict[str, bytes] = {}
         self._room = _HELD_BYTES
-        self._seen: dict[str, Look] = {}
+        self._seen: dict[str, _Look] = {}
 
     def content(self, digest: str | None) -> bytes | None:
         held = self._held.get(digest or "")
@@ -226,7 +226,7 @@ class _Known:
         return found is not None and self._seen.get(path) == _look(found)
 
 
-def _look(found: os.stat_result) -> Look:
+def _look(found: os.stat_result) -> _Look:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mode, found.st_mtime_ns, found.st_ctime_ns)
 
 

@@ -45,7 +45,7 @@ async def bash(
     run_in_background: Annotated[
         bool, Field(description="Return an id at once; see BashOutput and KillBash.")
     ] = False,
-    dry_run: Annotated[bool, Field(description="Show the changes, keep none.")] = False,
+    dry_run: Annotated[bool, Field(description="Show what it would change; keep nothing.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],

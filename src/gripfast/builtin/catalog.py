@@ -16,6 +16,7 @@ ToolName: TypeAlias = Literal[
     "Read",
     "Write",
     "Edit",
+    "NotebookEdit",
     "Glob",
     "Grep",
     "Bash",
@@ -38,6 +39,7 @@ class Catalog(Mapping[str, Tool]):
     Read: Tool
     Write: Tool
     Edit: Tool
+    NotebookEdit: Tool
     Glob: Tool
     Grep: Tool
     Bash: Tool

@@ -126,10 +126,7 @@ def edit(
     change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
     assert plan is not None, "change calls compute"
     summary = "\n".join([_summary(plan, display_path(fs, file_path, change.real), dry_run), *unbalanced(plan, shown)])
-    rows = unified(plan.text.body, plan.splices, shown, created=plan.created)
-    if len(rows) <= DIFF_LINES and all(len(row) <= DIFF_WIDTH for row in rows):
-        return "\n".join([summary, *rows])
-    return _cut(summary, rows, cache)
+    return with_diff(summary, plan, shown, cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +290,14 @@ def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
     else:
         done = f"edited {shown}: {count} replacement{'s' if count > 1 else ''} ({plan.mode})"
     return f"dry run, nothing was written: {done}" if dry_run else done
+
+
+def with_diff(summary: str, plan: Plan, shown: str, cache: OutputCache) -> str | Awaitable[TextResult]:
+    """A summary and the diff below it; a long diff is cut and stored."""
+    rows = unified(plan.text.body, plan.splices, shown, created=plan.created)
+    if len(rows) <= DIFF_LINES and all(len(row) <= DIFF_WIDTH for row in rows):
+        return "\n".join([summary, *rows])
+    return _cut(summary, rows, cache)
 
 
 async def _cut(summary: str, rows: list[str], cache: OutputCache) -> TextResult:

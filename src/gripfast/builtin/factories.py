@@ -20,6 +20,10 @@ def edit_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.edit)
 
 
+def notebook_edit_tool(fs: ScopedFs) -> Tool:
+    return bound_tool(fs, tools.notebook_edit)
+
+
 def glob_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.glob)
 

@@ -300,6 +300,23 @@ class AgentTools:
             expected_hash=expected_hash,
         )
 
+    async def NotebookEdit(
+        self,
+        notebook_path: str,
+        cell: int,
+        new_source: str = "",
+        cell_type: Literal["code", "markdown", "raw"] | None = None,
+        edit_mode: Literal["replace", "insert", "delete"] = "replace",
+    ) -> Outcome[str]:
+        return await self._call(
+            "NotebookEdit",
+            notebook_path=notebook_path,
+            cell=cell,
+            new_source=new_source,
+            cell_type=cell_type,
+            edit_mode=edit_mode,
+        )
+
     async def Glob(self, pattern: str, path: str | None = None, include_ignored: bool = False) -> Outcome[str]:
         return await self._call("Glob", pattern=pattern, path=path, include_ignored=include_ignored)
 

@@ -13,6 +13,7 @@ from gripfast.builtin.glob import glob
 from gripfast.builtin.grep import grep
 from gripfast.builtin.kill_bash import kill_bash
 from gripfast.builtin.lisp_read_file import lisp_read_file
+from gripfast.builtin.notebook_edit import notebook_edit
 from gripfast.builtin.outline import outline
 from gripfast.builtin.read import read
 from gripfast.builtin.read_file import read_file
@@ -29,6 +30,7 @@ TOOLS: tuple[Tool, ...] = (
     read,
     write,
     edit,
+    notebook_edit,
     glob,
     grep,
     bash,

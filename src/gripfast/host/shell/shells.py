@@ -142,10 +142,16 @@ class Shells:
         """Runs a command on a copy of everything it may write, and says what it changed there. Nothing of it is kept:
         neither files, nor processes, nor the directory it went to. Raises SandboxViolation where that can't be."""
         text, shell = checked(command), find_shell(self._roots)
+        with shortages_told(), selector() as both:
+            return await self._rehearse(text, shell, feed, fs, timeout_ms, both)
+
+    async def _rehearse(
+        self, text: bytes, shell: str, feed: Feed, fs: ScopedFs, timeout_ms: int, both: selectors.BaseSelector
+    ) -> tuple[Ended, Differences]:
         async with self._brokers.over_copies() as (broker, copies):
             job = await self._submit(broker, text, shell, timeout_ms, None)
             try:
-                ended = await self._follow(job, feed)
+                ended = await self._follow(job, feed, both)
             except BaseException:
                 with CancelScope(shield=True):
                     await self._stop(job)

@@ -146,6 +146,15 @@ def test_created_changed_and_deleted_files_are_reported(tmp_path: Path) -> None:
     run(main)
 
 
+def test_instructions_for_agents_that_a_command_changed_are_named_apart(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            text = await bash(session, "mkdir z; touch $(seq 50) z/AGENTS.md")
+            assert text.endswith("\n[agents read this as instructions, tell the user: z/AGENTS.md]")
+
+    run(main)
+
+
 def test_a_file_that_a_command_changed_can_be_edited_without_reading_it_again(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("one\n")
 

@@ -79,3 +79,18 @@ def test_bash_reads_its_line_as_utf8_whatever_the_locale_of_the_server(locale: s
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8", "de_DE.UTF-8", "en_US.utf8"])
 def test_a_locale_that_reads_bytes_as_we_do_is_kept(locale: str) -> None:
     assert _environment({"PATH": "/usr/bin", "LANG": locale})["LANG"] == locale
+
+
+@pytest.mark.parametrize(
+    "value", ["https://user:secret@proxy.example", "https://proxy.example,https://u@x|direct", "socks5://a:b@c:1"]
+)
+def test_an_address_with_a_login_in_it_does_not_reach_commands(value: str) -> None:
+    source = {"GOPROXY": value, "GOROOT": "/usr/go"}
+    found = command_environment(temporary="/tmp", source=source)
+    assert "GOPROXY" not in found
+    assert found["GOROOT"] == "/usr/go"
+
+
+def test_an_address_without_a_login_reaches_commands() -> None:
+    value = "https://proxy.example/@scope,direct"
+    assert command_environment(temporary="/tmp", source={"GOPROXY": value})["GOPROXY"] == value

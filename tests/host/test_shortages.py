@@ -7,7 +7,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def children(pid: int) -> set[int]:
 
 
 @contextmanager
-def few_descriptors(free: int) -> Iterator[None]:
+def few_descriptors(free: int) -> Generator[None]:
     """As if this process might open only `free` more files."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     names = list(map(int, os.listdir("/proc/self/fd")))

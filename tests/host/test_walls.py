@@ -719,3 +719,25 @@ def test_a_fifo_named_like_an_ignore_file_does_not_hold_up_a_search(where: str, 
     found = ScopedFs(Scope.workspace(root)).grep("needle")
     assert [one.path for one in found.files] == ["file"]
     assert not found.partial
+
+
+def test_a_file_of_another_user_does_not_become_ours_without_a_word(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to have a file of another user")
+    (root / "theirs").write_text("kept")
+    (root / "theirs").chmod(0o666)
+    os.chown(root / "theirs", 12345, 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)  # a member of the team who may write it
+    with pytest.raises(SandboxViolation, match="belongs to another user"):
+        ScopedFs(Scope.workspace(root)).write(WorkPath("theirs"), "x")
+    assert (root / "theirs").read_text() == "kept"
+
+
+def test_the_working_directory_is_not_set_to_what_a_command_writes_on_our_descriptor(root: Path) -> None:
+    (root / "real").mkdir()
+    (root / "link").symlink_to("real")
+    session = Session(Scope.workspace(root))
+    session.run(*(f"printf '{place}\\0' >&199; kill -9 $$" for place in (f"{root}/link", "relative", f"{root}/x/..")))
+    assert [ended.directory for ended in session.ended] == ["", "", ""]

@@ -613,10 +613,11 @@ def test_a_directory_that_vanishes_in_mid_call_is_said(fs: ScopedFs, root: Path)
 
 
 def test_what_killed_writers_left_is_swept_and_nothing_else(fs: ScopedFs, root: Path) -> None:
-    stray, young, busy = (root / f".gripfast-{number}.tmp" for number in "123")
-    for path in (stray, young, busy, root / ".gripfast-notes"):
+    stray, young, busy = (root / f".gripfast-{digit * 16}.tmp" for digit in "abc")
+    mine = root / ".gripfast-notes.tmp"
+    for path in (stray, young, busy, mine):
         path.write_text("x")
-    for path in (stray, busy):
+    for path in (stray, busy, mine):
         os.utime(path, (1, 1))
     fd = os.open(root, os.O_RDONLY)
     holder = os.open(busy, os.O_RDONLY)
@@ -626,7 +627,7 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(fs: ScopedFs, root: 
     finally:
         os.close(holder)
         os.close(fd)
-    assert sorted(os.listdir(root)) == [".gripfast-2.tmp", ".gripfast-3.tmp", ".gripfast-notes", "src"]
+    assert sorted(os.listdir(root)) == [young.name, busy.name, mine.name, "src"]
     stray.write_text("again")
     os.utime(stray, (1, 1))
     fs.write(WorkPath("any"), "x")

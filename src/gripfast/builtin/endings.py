@@ -11,6 +11,11 @@ from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.escape import escaped
 
 SHOWN = 20
+# Files that coding agents follow. They are the user's to edit with an agent's help, so they are not protected.
+_INSTRUCTIONS = frozenset(
+    "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md CONVENTIONS.md SKILL.md "
+    ".cursorrules .windsurfrules .clinerules .goosehints .rules copilot-instructions.md".split()
+)
 
 
 def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
@@ -61,6 +66,9 @@ def changed_files(changes: Changes, fs: ScopedFs) -> Iterator[str]:
     ]
     if parts:
         yield f"[files: {'; '.join(parts)}]"
+    told = [path for path in (*changes.created, *changes.changed) if path.rpartition("/")[2] in _INSTRUCTIONS]
+    if told:
+        yield f"[agents read this as instructions, tell the user: {_names(told, fs)}]"
     if not changes.whole:
         yield "[files: there was not enough time to compare all of the workspace; what was missed is named next time]"
     if changes.note:

@@ -218,6 +218,22 @@ async def test_a_redis_that_goes_away_in_mid_stream_and_comes_back(own_redis: Re
     assert ref is not None
 
 
+@pytest.mark.parametrize("field", ["size", "created", "blob", None])
+async def test_values_that_others_wrote_into_the_redis_are_an_error_in_words(
+    own_redis: RedisServer, field: str | None
+) -> None:
+    cache = OutputCache(RedisStore(own_redis.url), session="one")
+    _, ref = await cache.fit(TextResult(BIG))
+    assert ref is not None
+    key = next(word for word in own_redis.command("keys", "*out:*").decode().split() if ref.id in word)
+    if field is None:
+        own_redis.command("hdel", key, "size")
+    else:
+        own_redis.command("hset", key, field, "\udcff-no-number")
+    with pytest.raises(ToolError):
+        await cache.window(ref.id)
+
+
 async def test_a_redis_that_is_full(own_redis: RedisServer) -> None:
     own_redis.command("config", "set", "maxmemory", "3mb")
     store = RedisStore(own_redis.url)

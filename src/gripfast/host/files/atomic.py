@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -15,6 +16,7 @@ from gripfast.errors import TimedOut
 
 STRAY_PREFIX = ".gripfast-"
 STRAY_SUFFIX = ".tmp"
+_STRAY = re.compile(r"\.gripfast-[0-9a-f]{16}\.tmp")  # exactly what `_stray_name` makes: others may be the user's
 _STRAY_AGE = 5.0  # seconds: a younger one may belong to somebody who has not locked it yet
 _LOCK_WAIT = 30.0
 _LISTED = 20_000
@@ -232,7 +234,7 @@ def sweep_strays(dir_fd: int) -> int:
         with os.scandir(fd) as entries:
             names = [entry.name for _, entry in zip(range(_LISTED), entries, strict=False)]
         for name in names:
-            if name.startswith(STRAY_PREFIX) and name.endswith(STRAY_SUFFIX) and _is_stray(fd, name):
+            if _STRAY.fullmatch(name) and _is_stray(fd, name):
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=fd)
                     swept += 1

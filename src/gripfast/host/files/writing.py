@@ -124,6 +124,11 @@ class FileWriter:
                 f"`{escaped(path.text)}` is read-only (mode {stat.S_IMODE(file.stat.st_mode):04o}): it is not meant "
                 "to be changed. Ask the user, or make it writable first with chmod"
             )
+        if os.geteuid() not in (0, file.stat.st_uid):
+            raise SandboxViolation(
+                f"`{escaped(path.text)}` belongs to another user, and writing it would make it yours. Ask the user, "
+                "or change it in place with a command"
+            )
         return file
 
     def _publish(

@@ -519,7 +519,9 @@ def _last_word(where: int) -> bytes:
     except BlockingIOError:
         return b""
     words = data.split(b"\0")
-    return words[-2].removesuffix(b"\n") if len(words) > 1 else b""
+    place = words[-2].removesuffix(b"\n") if len(words) > 1 else b""
+    # Any command can write here. What `pwd -P` would not say, such as a path through a link, is not believed.
+    return place if place[:1] == b"/" and os.path.realpath(place) == place else b""
 
 
 # ---- processes ----

@@ -58,6 +58,8 @@ QUIET: Mapping[str, str] = {
 }
 # bash must cut a line into characters as the recogniser did: in GBK or Shift_JIS a `\\` can be half of one.
 _SPEECH = ("LC_ALL", "LC_CTYPE", "LANG")
+# A login in an address, as in GOPROXY=https://user:password@host
+_LOGIN = re.compile(r"://[^/\s,|]*@")
 _UTF8 = re.compile(r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?")
 
 
@@ -146,7 +148,9 @@ def _harmless(name: str, value: str) -> bool:
         return False
     if name in _SPEECH and not _UTF8.fullmatch(value):
         return False
-    return not (name.lower().endswith("_proxy") and "@" in value)  # a proxy's address may carry a password
+    if name.lower().endswith("_proxy") and "@" in value:  # a proxy's address may carry a password without a scheme
+        return False
+    return _LOGIN.search(value) is None
 
 
 def _is_inside(place: str, roots: tuple[str, ...]) -> bool:

@@ -73,9 +73,11 @@ class RedisStore:
                 raise unknown_ref(ref_id)
             blob = facts[b"blob"].decode()
             there = redis.exists(_blob(blob))
-        if not there or float(facts[b"created"]) + self._ttl < self._now():
+            created, size = float(facts[b"created"]), int(facts[b"size"])
+            found = StoredChunks(ref_id, max(0, size), facts[b"card"], blob)
+        if not there or not created + self._ttl >= self._now():  # also if it is no number
             raise expired_ref(ref_id, self._ttl)
-        return StoredChunks(ref_id, int(facts[b"size"]), facts[b"card"], blob)
+        return found
 
     def read(self, stored: StoredChunks, start: int, size: int) -> bytes:
         return b"".join(self._parts(stored, start, min(start + size, stored.size)))
@@ -191,6 +193,8 @@ class RedisStore:
         except faults.TimeoutError as fault:
             self._down_until = time.monotonic() + _PAUSE
             raise Internal("the output cache failed: Redis does not answer", retriable=True) from fault
+        except (ValueError, KeyError, TypeError) as fault:
+            raise Internal("the output cache failed: Redis has a value that gripfast did not write") from fault
         except faults.RedisError as fault:
             raise Internal(f"the output cache failed: Redis says {str(fault)[:200]}") from fault
 

@@ -187,44 +187,36 @@ def open_session(
 ) -> WorkspaceSession:
     """A session with the built-in tools and yours, confined to `scope`. Use it with `async with`.
 
-    `builtin` chooses among the built-in tools (default: all). Without `permissions` every tool runs; with them, a
-    call that needs approval is refused if there is no `ask`.
-    With `require_read`, a file that exists must be read before it is written or edited.
-    `sandbox` confines commands to the scope: "auto" uses the best one available, "require" raises if there is none.
-    `env` names further environment variables that commands may see, `sockets` the Unix sockets of other programs that
-    they may reach. `place` is where the shell starts and then is.
-    `rules` names the rule set that `permissions` is, for Bash's description. `remember` stores the rules that a
-    person wants to keep for later sessions.
-    With `record`, every call and what it changed is recorded in the user's state directory, and can be undone;
-    `redact` is applied to every text before.
+    Tools
+        tools: your own; builtin: which of the built-in ones (default: all); overrides: other dependencies, by id
+    Permission
+        permissions: rules (default: every call runs); ask: asks a person (default: such calls are refused);
+        before, after: hooks; remember: stores the rules that a person wants to keep for later sessions;
+        rules: the name of the rule set that `permissions` is, for Bash's description
+    Files
+        require_read: a file that exists must be read before it is written or edited
+    Commands
+        sandbox: "auto" is the best one available, "require" raises if there is none; env: further environment
+        variables that commands see; sockets: Unix sockets they may reach; place: where the shell starts, then is
+    Outputs and records
+        cache: where cut outputs are stored: a store, a Redis URL, or by default a file of this user;
+        record: record every call and what it changed, so that it can be undone; redact: applied to every text
+        before that; logger: the session's own; id: names the session in the cache and in the record
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     share_tmp(fs, sandbox)
     id = id or uuid.uuid4().hex
-    outputs = output_cache(cache, id)
-    where = place or ShellPlace()
-    env = tuple(env)
-    watch = _LazyWatch(fs)
+    outputs, where, watch = output_cache(cache, id), place or ShellPlace(), _LazyWatch(fs)
     chosen = [*described(TOOLS if builtin is None else builtin, sandbox, rules), *tools]
     recorded = _record(fs, id, record, redact)
     shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
-    shared |= {SHELL.id: shells_in(fs, sandbox, env, where, sockets), WATCH.id: watch.get}
+    shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets), WATCH.id: watch.get}
     shared |= {RECORD.id: lambda: recorded} if recorded else {}
-    return WorkspaceSession(
-        chosen,
-        fs=fs,
-        record=recorded,
-        watch=watch,
-        overrides={**shared, **(overrides or {})},
-        cache=outputs,
-        ask=ask,
-        before=(*_rules(permissions, fs, where, sandbox), *before),
-        remember=remember,
-        place=functools.partial(_placed, fs),
-        after=after,
-        logger=logger,
-        id=id,
-    )
+    hooks = (*_rules(permissions, fs, where, sandbox), *before)
+    judged = functools.partial(_placed, fs)
+    options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
+    options |= {"cache": outputs, "logger": logger, "id": id, "overrides": {**shared, **(overrides or {})}}
+    return WorkspaceSession(chosen, fs=fs, record=recorded, watch=watch, **options)
 
 
 def _record(

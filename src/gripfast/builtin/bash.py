@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Annotated
 
 from anyio import to_thread
 from pydantic import Field
 
+from gripfast.builtin.bash_output import state_of
 from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes
-from gripfast.builtin.keys import CACHE, FS, READS, SHELL, WATCH
+from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
+from gripfast.clock import monotonic
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
@@ -52,6 +55,7 @@ async def bash(
     cache: Annotated[OutputCache, Depends(CACHE)],
     shells: Annotated[Shells, Depends(SHELL)],
     watch: Annotated[Watch, Depends(WATCH)],
+    answer_by: Annotated[float | None, Depends(ANSWER_BY)],
 ) -> TextResult | str:
     """Runs a command in bash. The working directory persists between calls; variables don't. No stdin, no terminal.
     Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
@@ -69,22 +73,52 @@ async def bash(
         shell = await shells.start(command)
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
-    return await _run(command, timeout, fs, reads, cache, shells, watch)
+    seconds = inf if answer_by is None else answer_by - monotonic()
+    known = None if answer_by is None else shells.handed_over(command)
+    if known is not None:
+        return await _attached(known, seconds, cache, shells)
+    return await _run(command, timeout, seconds, fs, reads, cache, shells, watch)
+
+
+async def _attached(shell: Background, seconds: float, cache: OutputCache, shells: Shells) -> TextResult:
+    """The same command again, soon after an answer said that it goes on: it is waited for, and not run again."""
+    await shells.wait_for_end(shell, seconds)
+    sink = cache.sink()
+    try:
+        for piece in shell.news():
+            await sink.feed(piece)
+        streamed = await sink.finish()
+    finally:
+        sink.abandon()
+    notes = [f"[this is {shell.name}, which the same command started before; it was not run again]", *state_of(shell)]
+    code = None if shell.ended is None else shell.ended.shell_code
+    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref, code)
 
 
 async def _run(
-    command: str, timeout: int, fs: ScopedFs, reads: ReadLog, cache: OutputCache, shells: Shells, watch: Watch
+    command: str,
+    timeout: int,
+    seconds: float,
+    fs: ScopedFs,
+    reads: ReadLog,
+    cache: OutputCache,
+    shells: Shells,
+    watch: Watch,
 ) -> TextResult:
     before = await to_thread.run_sync(look, watch, reads)
     directory = shells.directory
     sink = cache.sink()
     try:
-        ended = await shells.run(command, sink.feed, timeout_ms=timeout)
+        ended = await shells.run_or_stay(command, sink.feed, timeout_ms=timeout, seconds=seconds)
         streamed = await sink.finish()
     finally:
         sink.abandon()
     changes = await to_thread.run_sync(changes_since, before, watch, reads)
     text = plain(streamed.text)
+    if isinstance(ended, Background):
+        await to_thread.run_sync(follow, watch, lambda: shells.is_running(ended))
+        notes = [_goes_on(ended), *changed_files(changes, fs)]
+        return TextResult(with_notes(text, notes), streamed.ref)
     notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
     notes += [*taken_out(ended, fs), *refused_writes(ended.refused, fs, shells.sandbox.words)]
     notes += not_found(text, ended, fs)
@@ -101,6 +135,14 @@ async def _rehearsed(command: str, timeout: int, fs: ScopedFs, cache: OutputCach
         sink.abandon()
     notes = [*ending(ended, timeout), *would_change(found, fs)]
     return TextResult(with_notes(plain(streamed.text).removeprefix("\n"), notes), streamed.ref, ended.shell_code)
+
+
+def _goes_on(shell: Background) -> str:
+    return (
+        f"[still running, so it goes on in the background as {shell.name}, until its timeout; "
+        f'BashOutput(bash_id="{shell.name}") shows what it prints from now on and how it ends. '
+        "The same command within a minute waits for it and does not run again]"
+    )
 
 
 def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:

@@ -51,7 +51,7 @@ async def bash_output(
         streamed = await sink.finish()
     finally:
         sink.abandon()
-    return TextResult(with_notes(plain(streamed.text), list(_state(shell))), streamed.ref)
+    return TextResult(with_notes(plain(streamed.text), list(state_of(shell))), streamed.ref)
 
 
 def _pattern(text: str | None) -> regex.Pattern[str] | None:
@@ -82,11 +82,13 @@ def _matches(line: bytes, pattern: regex.Pattern[str]) -> bool:
         raise TimedOut(f"`filter` {pattern.pattern!r} takes too long; use a simpler pattern") from None
 
 
-def _state(shell: Background) -> Iterator[str]:
+def state_of(shell: Background) -> Iterator[str]:
+    """Notes on a background shell: whether it runs, or how it ended, which is told then."""
     if shell.full:
         yield f"[only the first {SPOOL_CAP // 1024**2} MiB were stored; the rest was dropped]"
     if shell.ended is None:
         yield f"[{shell.name} is running]"
         return
+    shell.told = True
     yield f"[{shell.name} has ended]" if shell.ended.exit_code != 0 else f"[{shell.name} has ended with exit code 0]"
     yield from ending(shell.ended)

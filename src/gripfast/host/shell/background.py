@@ -11,6 +11,7 @@ from gripfast.errors import ToolError
 from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
+from gripfast.host.shell.pump import Pump
 from gripfast.text.cut import unfinished
 
 # What one background shell's output may take on disk; past it the output is read and dropped.
@@ -31,6 +32,14 @@ class Background:
     start: int = 0
     length: int | None = None
     fault: ToolError | None = None
+    pump: Pump | None = None  # of a command that began in the foreground
+    handed_at: float | None = None  # when the last answer said that it goes on, by the monotonic clock
+    told: bool = False  # whether an answer said how it ended
+
+    def end_output(self) -> None:
+        """Takes what was printed before the command ended, and nothing that comes later."""
+        if self.pump is not None:
+            self.pump.stop()
 
     @property
     def ended(self) -> Ended | None:

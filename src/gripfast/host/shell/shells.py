@@ -31,6 +31,7 @@ from gripfast.host.shell.brokers import Brokers
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.pump import Pump
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
@@ -39,6 +40,9 @@ from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_fil
 
 # Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
 _LARGE_PIPES = 16
+ATTACH_SECONDS = 60.0
+"""How long the same command again means the one that goes on in the background."""
+_LOOK_SECONDS = 0.05
 
 
 @contextmanager
@@ -95,6 +99,14 @@ class Shells:
 
         Cancelled, or when `feed` fails, everything the command started is ended before this returns.
         """
+        ended = await self.run_or_stay(command, feed, timeout_ms=timeout_ms)
+        assert isinstance(ended, Ended), "it had all the time it takes"
+        return ended
+
+    async def run_or_stay(
+        self, command: str, feed: Feed, *, timeout_ms: int = 120_000, seconds: float = inf
+    ) -> Ended | Background:
+        """As `run`, but a command that still runs after so many seconds goes on as a background shell."""
         signs = Signs()
 
         async def fed(data: bytes) -> None:
@@ -102,15 +114,21 @@ class Shells:
             await feed(data)
 
         with selector() as both:
+            staying: Background | None = None
+            leave_at = anyio.current_time() + max(0.0, seconds)
             job = await self._start(command, timeout_ms, None)
             try:
-                ended = await self._follow(job, fed, both)
+                ended = await self._follow_until(leave_at, job, fed, both)
+                if ended is None:
+                    staying = self._stay(command, job)
+                    return staying
             except BaseException:
                 with CancelScope(shield=True):
                     await self._stop(job)
                 raise
             finally:
-                self._settle(job)
+                if staying is None:
+                    self._settle(job)
         if ended.directory and ended.directory != job.directory:
             self.directory = ended.directory
         taken = await self._undo_late_names()
@@ -228,18 +246,59 @@ class Shells:
             except OSError:
                 return  # over the user's allowance for pipes: the usual size does
 
+    def _stay(self, command: str, job: Job) -> Background:
+        """A command of the foreground becomes a background shell; its output goes to a file from now on."""
+        with shortages_told():
+            spool = tempfile.TemporaryFile(prefix="gripfast-", buffering=0)  # noqa: SIM115 - lives until it has ended
+        shell = Background(f"bash_{len(self._background) + 1}", command, job, spool)
+        if job.out >= 0:
+            shell.pump, job.out = Pump(job.out, spool, SPOOL_CAP), -1
+        shell.handed_at = anyio.current_time()
+        self._background[shell.name] = shell
+        return shell
+
+    def handed_over(self, command: str) -> Background | None:
+        """The same command, run in the same directory, that an answer of the last minute said goes on, unless its end
+        was told since."""
+        since = anyio.current_time() - ATTACH_SECONDS
+        for shell in reversed(self._background.values()):
+            recent = shell.handed_at is not None and shell.handed_at >= since and not shell.told
+            if recent and shell.command == command and shell.job.directory == self.directory:
+                return shell
+        return None
+
+    async def wait_for_end(self, shell: Background, seconds: float) -> bool:
+        """Whether a background shell ended within so many seconds."""
+        until = anyio.current_time() + seconds
+        while self.is_running(shell):
+            if anyio.current_time() >= until:
+                shell.handed_at = anyio.current_time()
+                return False
+            await anyio.sleep(_LOOK_SECONDS)
+        return True
+
     async def _follow(self, job: Job, feed: Feed, both: selectors.BaseSelector) -> Ended:
-        """Moves output until the supervisor reports the shell's end, then takes what is left in the pipe."""
+        ended = await self._follow_until(inf, job, feed, both)
+        assert ended is not None, "it had all the time it takes"
+        return ended
+
+    async def _follow_until(
+        self, leave_at: float, job: Job, feed: Feed, both: selectors.BaseSelector
+    ) -> Ended | None:
+        """Moves output until the supervisor reports the shell's end, then takes what is left in the pipe. None if it
+        still runs at a time."""
         until = inf if job.limit is None else anyio.current_time() + job.limit + PATIENCE_SECONDS
         both.register(job.line, selectors.EVENT_READ)
         if job.out >= 0:
             both.register(job.out, selectors.EVENT_READ)
         while job.ended is None:
-            ready = await next_of(both, until)
+            ready = await next_of(both, min(until, leave_at))
             if job.out in ready and not await take(job, feed):
                 both.unregister(job.out)
             if job.line in ready:
                 job.ended = self._understood(job, receive(job.line))
+            elif leave_at < until and anyio.current_time() >= leave_at:
+                return None
             elif not ready:
                 job.ended = Ended("lost")
         if job.ended.reason == "lost":
@@ -349,6 +408,7 @@ class Shells:
                 job.ended = self._understood(job, words)
             except ToolError as fault:
                 shell.fault = fault
+            shell.end_output()
             self._settle(job)
         if shell.length is None and job.name not in self._jobs:
             with suppress(OSError):  # no room for it: it stays where it is
@@ -365,6 +425,7 @@ class Shells:
         job = shell.job
         if job.ended is None:
             await self._stop(job)
+            shell.end_output()
             self._settle(job)
         elif job.name in self._jobs:
             await self._end_leftovers(job)
@@ -388,6 +449,8 @@ class Shells:
         with CancelScope(shield=True):
             await self._stop_all()
             await self._brokers.close()
+            for shell in self._background.values():
+                shell.end_output()
             for spool in (self._outputs, *(shell.spool for shell in self._background.values())):
                 if spool is not None:
                     spool.close()

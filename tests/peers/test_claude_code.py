@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from peers.around import GRIPFAST, package
-from scripted_model import scripted_model
+from scripted_model import Script, scripted_model
 
 
 def shown(result: dict[str, Any]) -> str:
@@ -17,12 +17,27 @@ def shown(result: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
-def test_claude_code_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
+def run_claude(model: Script, project: Path, home: Path, names: list[str]) -> None:
+    """Has Claude Code play the script to its end, allowed to use these tools."""
     claude = package("@anthropic-ai/claude-code") / "bin" / "claude.exe"
     server = {"type": "stdio", "command": GRIPFAST[0], "args": [*GRIPFAST[1:], "serve", "--root", str(project)]}
-    servers = {"mcpServers": {"gripfast": server}}
-    config = tmp_path / "mcp.json"
-    config.write_text(json.dumps(servers), encoding="utf-8")
+    config = home / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"gripfast": server}}), encoding="utf-8")
+    done = subprocess.run(
+        [str(claude), "-p", "go", "--mcp-config", str(config), "--strict-mcp-config",
+         "--allowedTools", ",".join(names)],
+        cwd=project, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+        env={
+            "PATH": os.environ["PATH"], "HOME": str(home), "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "scripted", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false",
+            "MCP_TIMEOUT": "120000",
+        },
+    )  # fmt: skip
+    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+
+
+def test_claude_code_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
     calls = (
         ("mcp__gripfast__Read", {"file_path": "a.txt"}),
         ("mcp__gripfast__Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
@@ -31,18 +46,7 @@ def test_claude_code_reads_edits_searches_and_runs(project: Path, tmp_path: Path
         ("mcp__gripfast__read_file", {"path": "a.txt"}),
     )
     with scripted_model(*calls) as model:
-        done = subprocess.run(
-            [str(claude), "-p", "go", "--mcp-config", str(config), "--strict-mcp-config",
-             "--allowedTools", ",".join(name for name, _ in calls)],
-            cwd=project, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
-            env={
-                "PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANTHROPIC_BASE_URL": model.url,
-                "ANTHROPIC_API_KEY": "scripted", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false",
-                "MCP_TIMEOUT": "120000",
-            },
-        )  # fmt: skip
-    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+        run_claude(model, project, tmp_path, [name for name, _ in calls])
     assert {name for name, _ in calls} <= set(model.tools)
     read, edit, grep, bash, read_file = map(shown, model.results)
     assert read.startswith("     1\tone")

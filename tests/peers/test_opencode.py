@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from peers.around import GRIPFAST, package
-from scripted_model import scripted_model
+from scripted_model import Script, scripted_model
 
 
 def shown(result: dict[str, Any]) -> str:
@@ -17,8 +17,22 @@ def shown(result: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
-def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
+def run_opencode(model: Script, project: Path, home: Path) -> None:
+    """Has opencode play the script to its end."""
     opencode = package("opencode-ai").parent / ".bin" / "opencode"
+    server = {"type": "local", "command": [*GRIPFAST, "serve", "--root", str(project)], "timeout": 120000}
+    provider = {"options": {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}}
+    config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"gripfast": server}}
+    (project / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
+    done = subprocess.run(
+        [str(opencode), "run", "--model", "anthropic/claude-sonnet-4-5", "go"],
+        cwd=project, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+    )  # fmt: skip
+    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+
+
+def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -> None:
     calls = (
         ("gripfast_Read", {"file_path": "a.txt"}),
         ("gripfast_Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "TWO"}),
@@ -26,16 +40,7 @@ def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -
         ("gripfast_Bash", {"command": "wc -l < a.txt"}),
     )
     with scripted_model(*calls) as model:
-        server = {"type": "local", "command": [*GRIPFAST, "serve", "--root", str(project)], "timeout": 120000}
-        provider = {"options": {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}}
-        config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"gripfast": server}}
-        (project / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
-        done = subprocess.run(
-            [str(opencode), "run", "--model", "anthropic/claude-sonnet-4-5", "go"],
-            cwd=project, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        )  # fmt: skip
-    assert "FINISHED" in done.stdout, done.stdout + done.stderr
+        run_opencode(model, project, tmp_path)
     read, edit, grep, bash = map(shown, model.results)
     assert read.startswith("     1\tone")
     assert "1 replacement" in edit

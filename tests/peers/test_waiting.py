@@ -1,0 +1,82 @@
+"""Real clients that can't ask: a question is answered from another terminal, and a long command is not cut off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gripfast.host.questions.queue import QuestionQueue
+from peers.around import GRIPFAST
+from peers.test_claude_code import run_claude
+from peers.test_codex import APPROVED, run_codex
+from peers.test_opencode import run_opencode
+from scripted_model import Script, scripted_model
+
+ASKS = '[permissions]\ndefault_action = "ask"\n'
+LONG = "echo run >> runs; sleep 90; echo finished"
+
+
+def codex(model: Script, project: Path, home: Path) -> None:
+    (home / "codex").mkdir()
+    run_codex(model, home / "codex", project, ["--root", str(project)], *APPROVED)
+
+
+def claude(model: Script, project: Path, home: Path) -> None:
+    run_claude(model, project, home, [name for name, _ in model.calls])
+
+
+Client = tuple[str, Callable[[Script, Path, Path], None]]
+CLIENTS: dict[str, Client] = {
+    "codex": ("mcp__gripfast.", codex),
+    "claude": ("mcp__gripfast__", claude),
+    "opencode": ("gripfast_", run_opencode),
+}
+
+
+def approve_first(home: Path, codes: list[int]) -> None:
+    """Waits for a question, then answers it as a person at another terminal would."""
+    queue = QuestionQueue(home / ".local" / "state" / "gripfast" / "questions")
+    until = time.monotonic() + 200
+    while not (waiting := queue.waiting()):
+        if time.monotonic() > until:
+            return
+        time.sleep(0.05)
+    env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    codes += [subprocess.run([*GRIPFAST, "approve", waiting[0].id], env=env, check=False).returncode]
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_question_is_answered_from_another_terminal(project: Path, tmp_path: Path, name: str) -> None:
+    prefix, play = CLIENTS[name]
+    own = tmp_path / ".config" / "gripfast" / "gripfast.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(ASKS, encoding="utf-8")
+    codes: list[int] = []
+    person = threading.Thread(target=approve_first, args=(tmp_path, codes))
+    person.start()
+    with scripted_model((f"{prefix}Bash", {"command": "echo run >> runs; echo approved-and-run"})) as model:
+        play(model, project, tmp_path)
+    person.join()
+    assert codes == [0]
+    assert "approved-and-run" in str(model.results[0])
+    assert (project / "runs").read_text(encoding="utf-8") == "run\n"
+
+
+@pytest.mark.skipif("GRIPFAST_LONG" not in os.environ, reason="takes 100 seconds; set GRIPFAST_LONG to run it")
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_command_of_90_seconds_is_answered_and_runs_once(project: Path, tmp_path: Path, name: str) -> None:
+    prefix, play = CLIENTS[name]
+    call = (f"{prefix}Bash", {"command": LONG})
+    with scripted_model(call, call, (f"{prefix}BashOutput", {"bash_id": "bash_1", "offset": 0})) as model:
+        play(model, project, tmp_path)
+    first, second, shown = map(str, model.results)
+    assert "goes on in the background as bash_1" in first
+    assert "it was not run again" in second and "finished" in second
+    assert "finished" in shown and "exit code 0" in shown
+    assert (project / "runs").read_text(encoding="utf-8") == "run\n"

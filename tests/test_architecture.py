@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "gripfast"
 FLOORS: list[set[str]] = [
     {"errors", "clock"},
     {"messages", "text"},
-    {"framework", "host", "lisp"},
+    {"framework", "host", "lisp", "patch"},
     {"call", "outline"},
     {"builtin"},
     {"edges"},
@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "framework": {"errors", "clock", "messages", "text"},
     "host": {"errors", "text"},
     "lisp": set[str](),
+    "patch": {"errors", "text"},
     "outline": {"errors", "lisp", "text"},
     "call": {"errors", "messages", "text", "framework"},
 }
@@ -294,26 +295,32 @@ def test_every_only_and_never_of_the_page_is_held_by_a_test() -> None:
         assert re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), test
 
 
-# What the pure room may use of the standard library: nothing that knows the machine, the clock or chance.
+# What the pure rooms may use of the standard library: nothing that knows the machine, the clock or chance.
 PURE = {
     "__future__",
+    "bisect",
     "codecs",
     "collections",
     "dataclasses",
     "difflib",
     "functools",
     "heapq",
+    "itertools",
     "json",
     "re",
+    "typing",
     "unicodedata",
 }
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "text").glob("*.py")), ids=lambda path: path.name)
-def test_the_text_room_is_pure(path: Path) -> None:
+PURE_MODULES = [path for path in modules() if room_of(path) in ("text", "patch")]
+
+
+@pytest.mark.parametrize("path", PURE_MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_the_rooms_of_text_and_patches_are_pure(path: Path) -> None:
     for line, name in imports(parsed(path)):
         parts = name.split(".")
-        known = parts[0] in PURE or (parts[0] == "gripfast" and parts[1] in ("text", "errors"))
+        known = parts[0] in PURE or (parts[0] == "gripfast" and parts[1] in ("text", "errors", room_of(path)))
         assert known, f"{path}:{line}: {name} is not for pure functions on text"
 
 

@@ -15,7 +15,7 @@ from gripfast.builtin.edit import EditRequest, plan_edit
 from gripfast.errors import ToolError
 from gripfast.host.files.diff import counted, unified, whole_splice
 from gripfast.host.files.guard import Identity
-from gripfast.host.files.match import Splice, spliced
+from gripfast.text.match import Splice, spliced
 
 pytestmark = pytest.mark.anyio
 

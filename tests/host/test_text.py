@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gripfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
-from gripfast.host.files.encodings import TextForm, checked_encoding, is_binary, rewritten, shown_form, text_of
-from gripfast.host.files.match import exact_spans, spliced, splices
+from gripfast.host.files.encodings import TextForm, checked_encoding, is_binary, shown_form, text_of
+from gripfast.text.line_ends import rewritten
+from gripfast.text.match import exact_spans, spliced, splices
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,15 @@ from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
 from gripfast.host.files.diff import unified, whole_diff, whole_splice
-from gripfast.host.files.encodings import Text, TextForm, rewritten, text_of
+from gripfast.host.files.encodings import Text, TextForm, text_of
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog, digest_of
-from gripfast.host.files.match import (
+from gripfast.host.files.paths import WorkPath
+from gripfast.lisp.dialects import dialect_of
+from gripfast.lisp.scanner import scan
+from gripfast.messages import TextResult
+from gripfast.text.line_ends import rewritten
+from gripfast.text.match import (
     LineMatch,
     Splice,
     SplitLines,
@@ -32,10 +37,6 @@ from gripfast.host.files.match import (
     splices,
     trimmed_matches,
 )
-from gripfast.host.files.paths import WorkPath
-from gripfast.lisp.dialects import dialect_of
-from gripfast.lisp.scanner import scan
-from gripfast.messages import TextResult
 from gripfast.text.unseen import replaced
 
 Mode = Literal["auto", "exact", "line_trimmed", "block_anchor"]

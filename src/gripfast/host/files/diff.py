@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gripfast.host.files.match import Splice
+from gripfast.text.match import Splice
 
 CONTEXT = 3
 _COMPARED = 2_000  # lines that are compared one by one when added and removed ones are counted

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gripfast.errors import EncodingProblem, NoMatch, NotUnique
-from gripfast.host.files.encodings import TextForm, rewritten, text_of
-from gripfast.host.files.match import exact_spans, spliced, splices
+from gripfast.host.files.encodings import TextForm, text_of
+from gripfast.text.line_ends import rewritten
+from gripfast.text.match import exact_spans, spliced, splices
 
 
 def rewriting(content: str, encoding: str | None, shown: str) -> Callable[[bytes | None], bytes]:

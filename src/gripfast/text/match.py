@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gripfast.errors import SizeLimitExceeded
-from gripfast.host.files.encodings import line_ends, usual_end, with_ends
+from gripfast.text.line_ends import line_ends, usual_end, with_ends
 
 SIMILAR = 0.8
 MOST_SPANS = 500_000  # replacements in one edit: each is held, with its place in the diff
@@ -208,7 +208,7 @@ def _short(line: bytes) -> str:
 def line_splice(lines: SplitLines, match: LineMatch, old: bytes, new: bytes) -> Splice:
     """The splice for a match by lines: the new text takes over the file's indentation."""
     matched = lines.raw[match.first : match.last + 1]
-    indented = _reindented(old.replace(b"\r\n", b"\n"), new, matched)
+    indented = reindented(old.replace(b"\r\n", b"\n"), new, matched)
     whole = old.endswith(b"\n")
     start, end = lines.span(match.first, match.last, with_end=whole)
     if whole and indented and not indented.endswith(b"\n") and lines.body[end - 1 : end] == b"\n":
@@ -216,7 +216,8 @@ def line_splice(lines: SplitLines, match: LineMatch, old: bytes, new: bytes) -> 
     return splices(lines.body, [(start, end)], indented)[0]
 
 
-def _reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
+def reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
+    """A new text with the indentation of the file's lines, which match those of `old` but for the space around."""
     wanted = old.split(b"\n")
     pairs = [(_indent(one), _indent(other)) for one, other in zip(wanted, matched, strict=False) if one.strip()]
     if not pairs or all(one == other for one, other in pairs):

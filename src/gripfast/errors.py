@@ -32,7 +32,7 @@ A tool of your own may raise `ToolError` with a code of its own, in upper case.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 CODES = frozenset(
@@ -191,6 +191,23 @@ class Unauthorized(_Coded):
 
 class Internal(_Coded):
     CODE = "INTERNAL"
+
+
+_MOST_JOINED = 20
+
+
+def joined(errors: Sequence[ToolError]) -> ToolError:
+    """Several errors as one, with the code of the first."""
+    first, *others = errors
+    if not others:
+        return first
+    lines = [f"- {error.message}" for error in errors[:_MOST_JOINED]]
+    if len(errors) > _MOST_JOINED:
+        lines.append(f"- and {len(errors) - _MOST_JOINED} more")
+    listed = [{"code": error.code, **error.details} for error in errors[:_MOST_JOINED]]
+    retriable = all(error.retriable for error in errors)
+    text = "\n".join([f"{len(errors)} reasons:", *lines])
+    return ToolError(first.code, text, retriable=retriable, details={"errors": listed})
 
 
 def valid_unicode(text: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gripfast.errors import InvalidArgument
-from gripfast.patch.grammar import MOST_BYTES, Chunk, Hunk, Patch, Row, parse
+from gripfast.patch.grammar import MOST_BYTES, Chunk, Hunk, Patch, PatchRow, parse
 
 UPDATE = "*** Update File: a\n@@\n-x\n+y\n"
 
@@ -22,7 +22,7 @@ def test_every_kind_of_hunk_is_read_with_its_line() -> None:
         "*** Delete File: old\n",
         "*** Update File: a\n*** Move to: b\n@@ def f\n x\n-y\n+z\n*** End of File\n",
     )
-    rows = (Row(" ", "x"), Row("-", "y"), Row("+", "z"))
+    rows = (PatchRow(" ", "x"), PatchRow("-", "y"), PatchRow("+", "z"))
     assert parse(text) == Patch(
         (
             Hunk(1, 2, "add", "new dir/n.txt", lines=("one", "")),
@@ -51,13 +51,13 @@ def test_what_models_put_around_a_patch_is_tolerated(text: str, note: str | None
     patch = parse(text)
     (hunk,) = patch.hunks
     (chunk,) = hunk.chunks
-    assert (hunk.kind, hunk.path, chunk.rows) == ("update", "a", (Row("-", "x"), Row("+", "y")))
+    assert (hunk.kind, hunk.path, chunk.rows) == ("update", "a", (PatchRow("-", "x"), PatchRow("+", "y")))
     assert note is None or note in patch.tolerated
 
 
 def test_stacked_headers_belong_to_one_chunk_and_an_empty_line_is_empty_context() -> None:
     (hunk,) = parse(framed("*** Update File: a\n@@ class A\n@@ def f\n\n-x\n")).hunks
-    assert hunk.chunks == (Chunk(3, ("class A", "def f"), (Row(" ", ""), Row("-", "x"))),)
+    assert hunk.chunks == (Chunk(3, ("class A", "def f"), (PatchRow(" ", ""), PatchRow("-", "x"))),)
 
 
 def test_a_marker_as_context_is_context() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gripfast.errors import ToolError
 from gripfast.patch.grammar import parse
-from gripfast.patch.plan import OldFile, Plan, plan
+from gripfast.patch.plan import OldFile, PatchPlan, plan
 
 
 class Disk:
@@ -20,7 +20,7 @@ class Disk:
     def read(self, place: str) -> OldFile | None:
         return _File(self.files[place]) if place in self.files else None
 
-    def plan(self, *hunks: str) -> Plan:
+    def plan(self, *hunks: str) -> PatchPlan:
         patch = parse("*** Begin Patch\n" + "\n".join(hunks) + "\n*** End Patch\n")
         return plan(patch, {path: path.removeprefix("./") for path in patch.paths()}, self.read)
 

@@ -17,6 +17,7 @@ ToolName: TypeAlias = Literal[
     "Write",
     "Edit",
     "NotebookEdit",
+    "apply_patch",
     "Glob",
     "Grep",
     "Bash",
@@ -40,6 +41,7 @@ class Catalog(Mapping[str, Tool]):
     Write: Tool
     Edit: Tool
     NotebookEdit: Tool
+    apply_patch: Tool
     Glob: Tool
     Grep: Tool
     Bash: Tool

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from gripfast.builtin.diffs import DIFF_WIDTH, diff_below
 from gripfast.builtin.keys import CACHE, FS, READS
 from gripfast.builtin.write import display_path
 from gripfast.call.cache import OutputCache
@@ -40,8 +41,6 @@ from gripfast.text.match import (
 from gripfast.text.unseen import replaced
 
 Mode = Literal["auto", "exact", "line_trimmed", "block_anchor"]
-DIFF_LINES = 120
-DIFF_WIDTH = 500
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _PLACES_NAMED = 20
 _NEAREST_LINES = 20
@@ -82,7 +81,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
     subject="file_path",
     destructive=True,
     hides_bounds=True,
-    profiles=("agent", "codex", "lisp"),
+    profiles=("agent", "lisp"),
     preview=_preview,
 )
 def edit(
@@ -296,17 +295,4 @@ def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
 def with_diff(summary: str, plan: Plan, shown: str, cache: OutputCache) -> str | Awaitable[TextResult]:
     """A summary and the diff below it; a long diff is cut and stored."""
     rows = unified(plan.text.body, plan.splices, shown, created=plan.created)
-    if len(rows) <= DIFF_LINES and all(len(row) <= DIFF_WIDTH for row in rows):
-        return "\n".join([summary, *rows])
-    return _cut(summary, rows, cache)
-
-
-async def _cut(summary: str, rows: list[str], cache: OutputCache) -> TextResult:
-    """The beginning of a long diff; all of it is stored in the output cache."""
-    sink = cache.sink(room=0)
-    await sink.feed("\n".join([*rows, ""]).encode("utf-8", "replace"))
-    ref = (await sink.finish()).ref
-    whole = f'all of it: tool_output_cache(ref_id="{ref.id}")' if ref else "the rest was not stored"
-    shown = [row if len(row) <= DIFF_WIDTH else f"{row[:DIFF_WIDTH]} [...]" for row in rows[: DIFF_LINES - 1]]
-    note = f"[diff cut: {len(shown)} of {len(rows)} lines shown; {whole}]"
-    return TextResult("\n".join([summary, *shown, note]), ref)
+    return diff_below(summary, rows, cache)

@@ -24,6 +24,10 @@ def notebook_edit_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.notebook_edit)
 
 
+def apply_patch_tool(fs: ScopedFs) -> Tool:
+    return bound_tool(fs, tools.apply_patch)
+
+
 def glob_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.glob)
 

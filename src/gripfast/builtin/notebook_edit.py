@@ -19,9 +19,9 @@ from gripfast.framework.depends import Depends
 from gripfast.host.files.encodings import text_of
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
-from gripfast.host.files.match import Splice
 from gripfast.host.files.paths import WorkPath
 from gripfast.messages import TextResult
+from gripfast.text.match import Splice
 
 
 @tool(

@@ -29,6 +29,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
 from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import RecordOptions
+from gripfast.host.record.together import recover_changes
 from gripfast.host.record.undo import UndoResult, undo
 from gripfast.host.shell.sandbox import Mode, choose
 from gripfast.host.shell.shells import Shells, share_tmp, shells_over
@@ -223,6 +224,7 @@ def _record(
     fs: ScopedFs, id: str, record: bool | RecordOptions, redact: Callable[[str], str] | None
 ) -> Record | None:
     if not record:
+        recover_changes(fs)
         return None
     options = record if isinstance(record, RecordOptions) else None
     return Record(fs, id, options, redact) if redact else Record(fs, id, options)

@@ -317,6 +317,9 @@ class AgentTools:
             edit_mode=edit_mode,
         )
 
+    async def apply_patch(self, patch: str, dry_run: bool = False) -> Outcome[str]:
+        return await self._call("apply_patch", patch=patch, dry_run=dry_run)
+
     async def Glob(self, pattern: str, path: str | None = None, include_ignored: bool = False) -> Outcome[str]:
         return await self._call("Glob", pattern=pattern, path=path, include_ignored=include_ignored)
 

@@ -5,6 +5,7 @@ What else is said about a tool (profiles, hints, what it touches) is said in its
 
 from __future__ import annotations
 
+from gripfast.builtin.apply_patch import apply_patch
 from gripfast.builtin.bash import bash
 from gripfast.builtin.bash_output import bash_output
 from gripfast.builtin.done import done
@@ -31,6 +32,7 @@ TOOLS: tuple[Tool, ...] = (
     write,
     edit,
     notebook_edit,
+    apply_patch,
     glob,
     grep,
     bash,

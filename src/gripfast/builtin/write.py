@@ -28,7 +28,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
     subject="file_path",
     destructive=True,
     idempotent=True,
-    profiles=("agent", "codex", "lisp"),
+    profiles=("agent", "lisp"),
     preview=_preview,
 )
 def write(

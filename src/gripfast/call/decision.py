@@ -54,6 +54,12 @@ class PermissionRule:
     def is_about(self, tool: str, effect: str) -> bool:
         return self.tool.lower() in ("*", tool.lower(), f"effect:{effect}")
 
+    def holds_for(self, tool: str, effect: str, stands_for: tuple[str, ...] = ()) -> bool:
+        """Whether it is about a tool or, if it asks or denies, about one that the tool stands for."""
+        if self.is_about(tool, effect):
+            return True
+        return self.action != "allow" and any(self.is_about(name, effect) for name in stands_for)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

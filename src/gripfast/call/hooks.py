@@ -15,8 +15,9 @@ from pydantic import BaseModel
 
 from gripfast.errors import PolicyDenied
 from gripfast.framework.definition import Tool
+from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall, ToolMessage
-from gripfast.text.escape import escaped
+from gripfast.text.escape import escaped, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ class Question:
         lines = [
             f"{name}: {_argument_text(value, whole=whole or name == subject)}" for name, value in arguments.items()
         ]
+        several = None if subject is None else getattr(self.arguments, subject)
+        if subject is not None and isinstance(several, Subjects):
+            at = list(arguments).index(subject)
+            lines[at : at + 1] = [f"{subject}:", *(f"| {visible(line)}" for line in str(several).splitlines())]
         place = [f"working directory: {escaped(self.where)}"] if self.where else []
         wider = [f'"Always" covers {escaped(self.covers)}.'] if self.may_remember and self.covers else []
         return "\n".join([f"{self.tool.name} wants to run. {escaped(self.reason)}", *lines, *place, *wider])

@@ -29,11 +29,14 @@ from gripfast.call.shell.commands import Workspace
 from gripfast.call.shell.facts import NOTHING_KNOWN, Facts
 from gripfast.call.shell.options import Program, check_program
 from gripfast.framework.definition import Tool
+from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall
 from gripfast.text.escape import escaped
 from gripfast.text.patterns import PathGlob, path_glob
 
-__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "rules_hook", "spelled"]
+__all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
+
+_REASONS = 5  # that a decision about several subjects names
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class Permissions:
     narrowed_by: tuple[Permissions, ...] = ()
     unknown_reads: bool = False
     facts: Facts = field(default=NOTHING_KNOWN, repr=False, compare=False)
-    _ready: dict[tuple[str, str], _Ready] = field(
-        default_factory=dict[tuple[str, str], "_Ready"], init=False, repr=False, compare=False
+    _ready: dict[tuple[str, str, tuple[str, ...]], _Ready] = field(
+        default_factory=dict[tuple[str, str, tuple[str, ...]], "_Ready"], init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
@@ -72,23 +75,44 @@ class Permissions:
         layers = tuple(layer.within(at, known) for layer in self.narrowed_by)
         return replace(self, roots=at, narrowed_by=layers, facts=known)
 
-    def judge(self, *, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
-        """`spellings` are the ways to write the subject: a path requested and real, or one shell line."""
-        mine = self._judge_alone(tool, effect, spellings)
+    def judge(
+        self, *, tool: str, effect: str, spellings: Sequence[str], stands_for: tuple[str, ...] = ()
+    ) -> Decision:
+        """`spellings` are the ways to write the subject: a path requested and real, or one shell line. `stands_for`
+        are tools whose rules that ask or deny hold here, too."""
+        mine = self._judge_alone(tool, effect, spellings, stands_for)
         if not self.narrowed_by:
             return mine
-        layers = (layer.judge(tool=tool, effect=effect, spellings=spellings) for layer in self.narrowed_by)
+        layers = (
+            layer.judge(tool=tool, effect=effect, spellings=spellings, stands_for=stands_for)
+            for layer in self.narrowed_by
+        )
         return strictest((mine, *layers))
 
-    def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str]) -> Decision:
-        ready = self._ready.get((tool, effect)) or self._make_ready(tool, effect)
+    def judge_each(
+        self, *, tool: str, effect: str, subjects: Sequence[Sequence[str]], stands_for: tuple[str, ...] = ()
+    ) -> Decision:
+        """The decision about a call with several subjects: the strictest, with every reason that is as strict."""
+        found = [
+            self.judge(tool=tool, effect=effect, spellings=spellings, stands_for=stands_for)
+            for spellings in (subjects or ((),))
+        ]
+        first = strictest(found)
+        if len(found) == 1:
+            return first
+        reasons = list(dict.fromkeys(one.reason for one in found if one.action == first.action))
+        more = f"; and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
+        return replace(first, reason="; ".join(reasons[:_REASONS]) + more)
+
+    def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str], stands_for: tuple[str, ...]) -> Decision:
+        ready = self._ready.get((tool, effect, stands_for)) or self._make_ready(tool, effect, stands_for)
         if effect == "run" and spellings:
             return strictest([ready.lines.judge(line) for line in spellings])
         return ready.files.judge(spellings)
 
-    def _make_ready(self, tool: str, effect: str) -> _Ready:
+    def _make_ready(self, tool: str, effect: str, stands_for: tuple[str, ...]) -> _Ready:
         """The rules about this tool, sorted and compiled once."""
-        rules = [rule for rule in self.rules if rule.is_about(tool, effect)]
+        rules = [rule for rule in self.rules if rule.holds_for(tool, effect, stands_for)]
         inside = Workspace(self.roots) if self.inside_only else None
         writer = self.facts.writer
         writing = [rule for rule in self.rules if rule.is_about(writer, "write")]
@@ -107,7 +131,7 @@ class Permissions:
             ),
         )
         ready = _Ready(FileRules.of(tool, rules, self.default_action, inside), lines)
-        self._ready[tool, effect] = ready
+        self._ready[tool, effect, stands_for] = ready
         return ready
 
 
@@ -184,14 +208,14 @@ def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
     """The rules as a hook before a call."""
 
     def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow:
-        spellings = spelled(tool, arguments, spell)
-        decision = permissions.judge(tool=tool.name, effect=tool.traits.effect or "", spellings=spellings)
+        subjects = spelled(tool, arguments, spell)
+        decision = judged(permissions, tool, subjects)
         if decision.action == "allow":
             return Allow(decision.reason)
         if decision.action == "deny":
             return Deny(decision.reason)
-        token, covers = _always(tool, arguments, spellings)
-        if tool.traits.effect == "run" and spellings:
+        token, covers = _always(tool, arguments, subjects)
+        if tool.traits.effect == "run" and subjects:
             return _about_line(permissions, decision, token, covers)
         if tool.traits.effect != "run" and decision.rule is not None and decision.rule.action == "allow":
             return Ask(decision.reason, token, "make the directory it is in a root as well", covers)
@@ -213,19 +237,30 @@ def _about_line(permissions: Permissions, decision: Decision, token: str, covers
     return Ask(decision.reason, f"{token}\0{where}", remedy, covers, leading, where, outdated)
 
 
-def _always(tool: Tool, arguments: BaseModel, spellings: Sequence[str]) -> tuple[str, str]:
-    """What an "always" remembers, and that in words: the tool on this subject; without one, this call exactly."""
-    if not spellings:
+def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """What an "always" remembers, and that in words: the tool on these subjects; without one, this call exactly."""
+    if not subjects:
         return f"{tool.name}\0{arguments.model_dump_json()}", f"{tool.name} with exactly these arguments"
-    token = "\0".join((tool.name, *spellings))
+    token = "\0".join((tool.name, *(name for spellings in subjects for name in spellings)))
     if tool.traits.effect == "run":
         return token, f"{tool.name} with exactly this {tool.traits.subject}"
-    return token, f"{tool.name} on {', really '.join(spellings)}, whatever else it is given"
+    named = ", ".join(", really ".join(spellings) for spellings in subjects)
+    return token, f"{tool.name} on {named}, whatever else it is given"
 
 
-def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[str]:
-    """The subject of a call as rules read it: paths in all their spellings, texts as they are."""
+def judged(permissions: Permissions, tool: Tool, subjects: Sequence[Sequence[str]]) -> Decision:
+    """What the rules say to a call of a tool on these subjects, each in all its spellings."""
+    traits = tool.traits
+    return permissions.judge_each(
+        tool=tool.name, effect=traits.effect or "", subjects=subjects, stands_for=traits.stands_for
+    )
+
+
+def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[Sequence[str]]:
+    """The subjects of a call as rules read them: paths in all their spellings, texts as they are."""
     subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
     if subject is None:
         return ()
-    return (subject,) if isinstance(subject, str) else spell(subject)
+    if isinstance(subject, Subjects):
+        return [spell(part) for part in subject.parts()]
+    return ((subject,) if isinstance(subject, str) else spell(subject),)

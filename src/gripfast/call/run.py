@@ -18,12 +18,13 @@ from pydantic import BaseModel
 from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
 from gripfast.call.recorder import Recorder, RunningCall
-from gripfast.errors import Internal, ToolError, ToolNotFound
+from gripfast.errors import Internal, ToolError, ToolNotFound, joined
 from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
 from gripfast.framework.definition import RawArguments, Tool, only_tool_errors
 from gripfast.framework.depends import Lifetime, factory_parameters
 from gripfast.framework.providers import ProviderForm, definitions
 from gripfast.framework.render import render
+from gripfast.framework.subjects import Subjects
 from gripfast.messages import TextPart, TextResult, ToolCall, ToolMessage
 from gripfast.text.escape import escaped, visible
 from gripfast.text.near import did_you_mean
@@ -121,6 +122,20 @@ async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
         return await only_tool_errors(work, f"the preview of `{tool.name}`", session.logger)
     except ToolError as error:
         return f"(what it would change can't be shown: {error.message})"
+
+
+def _each_placed(place: Callable[[Tool, Any], Any], tool: Tool, subjects: Subjects) -> Subjects:
+    """Every part at its place, or every reason why some have none."""
+    parts: list[Any] = []
+    faults: list[ToolError] = []
+    for part in subjects.parts():
+        try:
+            parts.append(place(tool, part))
+        except ToolError as fault:
+            faults.append(fault)
+    if faults:
+        raise joined(faults)
+    return subjects.with_parts(parts)
 
 
 def argument_text(call: ToolCall) -> str:
@@ -264,7 +279,8 @@ class Session:
         value = None if subject is None else getattr(arguments, subject)
         if self._place is None or value is None or isinstance(value, str) or subject is None:
             return arguments
-        return arguments.model_copy(update={subject: self._place(tool, value)})
+        placed = _each_placed(self._place, tool, value) if isinstance(value, Subjects) else self._place(tool, value)
+        return arguments.model_copy(update={subject: placed})
 
     def find(self, name: str) -> Tool:
         self._require_open()

@@ -61,7 +61,8 @@ class Traits:
 
     title: str | None = None
     effect: Effect | None = None
-    subject: str | None = None  # the argument that rules match: a path, or for `run` a shell command line
+    subject: str | None = None  # the argument that rules match: a path, several, or for `run` a shell command line
+    stands_for: tuple[str, ...] = ()  # tools whose rules that ask or deny hold for this one, too
     output: Output = "cached"
     destructive: bool = False
     idempotent: bool = False
@@ -83,6 +84,7 @@ class TraitOptions(TypedDict, total=False):
     title: str | None
     effect: Effect | None
     subject: str | None
+    stands_for: tuple[str, ...]
     output: Output
     destructive: bool
     idempotent: bool

@@ -29,7 +29,7 @@ _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@(.*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PatchRow:
     """One line of a chunk: `+` is added, `-` removed, a space stays."""
 
     sign: str
@@ -46,7 +46,7 @@ class Chunk:
 
     line: int
     headers: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PatchRow, ...]
     hint: str = ""
     at_end: bool = False
 
@@ -117,7 +117,7 @@ class _Open:
 
     line: int
     headers: list[str] = field(default_factory=list[str])
-    rows: list[Row] = field(default_factory=list[Row])
+    rows: list[PatchRow] = field(default_factory=list[PatchRow])
     hint: str = ""
     at_end: bool = False
 
@@ -246,10 +246,10 @@ class _Reader:
         elif line.startswith("@@"):
             self._context(at, line)
         elif line[:1] in ("+", "-", " ") and line:
-            self._row(at, Row(line[0], line[1:]))
+            self._row(at, PatchRow(line[0], line[1:]))
         elif not line.strip():
             if line or self._chunk is not None:  # an empty line between chunks is none of theirs
-                self._row(at, Row(" ", line))
+                self._row(at, PatchRow(" ", line))
         else:
             self._fault(at, f"{_quoted(line)} begins with none of `+`, `-`, space and `@@`")
 
@@ -288,7 +288,7 @@ class _Reader:
                 self.tolerate("stacked `@@` headers")
             self._chunk.headers.append(header)
 
-    def _row(self, at: int, row: Row) -> None:
+    def _row(self, at: int, row: PatchRow) -> None:
         self._chunk = self._chunk or _Open(at + 1)
         self._chunk.rows.append(row)
 

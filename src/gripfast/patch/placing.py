@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from gripfast.patch.grammar import Chunk, Row
+from gripfast.patch.grammar import Chunk, PatchRow
 from gripfast.patch.lines import FileLines, LineEdit
 from gripfast.text.match import reindented
 
@@ -220,9 +220,9 @@ def _by_numbers(text: _Searched, chunk: Chunk, low: int) -> _Candidates | None:
     return None if found is None else _Candidates(bare, (first,), len(bare.old), found[1], (NUMBERED,))
 
 
-def _bare(row: Row) -> Row:
+def _bare(row: PatchRow) -> PatchRow:
     found = _NUMBER.fullmatch(row.text)
-    return Row(row.sign, found[2] if found else row.text)
+    return PatchRow(row.sign, found[2] if found else row.text)
 
 
 def _nowhere(text: _Searched, chunk: Chunk, low: int) -> Misplaced:
@@ -309,7 +309,7 @@ def _edits(lines: FileLines, one: _Candidates) -> list[LineEdit]:
     edits: list[LineEdit] = []
     at = start = one.starts[0]
     new: list[str] = []
-    for row in (*_rows(lines, one), Row(" ", "")):
+    for row in (*_rows(lines, one), PatchRow(" ", "")):
         if row.sign == "+":
             new.append(row.text)
         elif row.sign == "-":
@@ -322,7 +322,7 @@ def _edits(lines: FileLines, one: _Candidates) -> list[LineEdit]:
     return edits
 
 
-def _rows(lines: FileLines, one: _Candidates) -> Sequence[Row]:
+def _rows(lines: FileLines, one: _Candidates) -> Sequence[PatchRow]:
     """The rows of a chunk; added ones with the file's indentation where the patch has another."""
     rows = one.chunk.rows
     added = [row.text for row in rows if row.sign == "+"]
@@ -330,4 +330,4 @@ def _rows(lines: FileLines, one: _Candidates) -> Sequence[Row]:
         return rows
     matched = [line.encode() for line in lines.texts[one.starts[0] : one.starts[0] + one.height]]
     new = iter(reindented("\n".join(one.chunk.old).encode(), "\n".join(added).encode(), matched).decode().split("\n"))
-    return [Row("+", next(new)) if row.sign == "+" else row for row in rows]
+    return [PatchRow("+", next(new)) if row.sign == "+" else row for row in rows]

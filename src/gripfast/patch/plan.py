@@ -61,7 +61,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Plan:
+class PatchPlan:
     """The files of a patch by their place, as they are on the `disk` and as they will be, and the hunks that can't be
     applied."""
 
@@ -71,7 +71,7 @@ class Plan:
     tolerated: list[str] = field(default_factory=list[str])
 
 
-def plan(patch: Patch, places: Mapping[str, str], read: Callable[[str], OldFile | None]) -> Plan:
+def plan(patch: Patch, places: Mapping[str, str], read: Callable[[str], OldFile | None]) -> PatchPlan:
     """`places` says where each path of the patch leads; `read` gives the file there, None if there is none, and
     raises ToolError if it may not be changed."""
     planner = _Planner(places, read)
@@ -82,7 +82,7 @@ def plan(patch: Patch, places: Mapping[str, str], read: Callable[[str], OldFile 
 
 class _Planner:
     def __init__(self, places: Mapping[str, str], read: Callable[[str], OldFile | None]) -> None:
-        self.plan = Plan()
+        self.plan = PatchPlan()
         self._places = places
         self._read = read
 
@@ -134,7 +134,9 @@ class _Planner:
         target = self._now(hunk.move_to)
         if target.exists and target.hunks:
             raise Conflict(f"`{escaped(hunk.move_to)}` is there already, made by hunk {target.hunks[-1]}")
-        moved = replace(new, hunks=target.hunks, moved_from=now.moved_from or self._places[hunk.path])
+        source = now.moved_from or self._places[hunk.path]
+        source = source if source != self._places[hunk.move_to] and now.origin is not None else None
+        moved = replace(new, hunks=target.hunks, moved_from=source)
         self._put(hunk.move_to, moved, hunk)
         self._put(hunk.path, PlannedFile(False, hunks=now.hunks), hunk)
 

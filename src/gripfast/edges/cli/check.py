@@ -14,7 +14,7 @@ from gripfast.builtin.session import spelling
 from gripfast.builtin.tools import TOOLS
 from gripfast.call.decision import Decision, PermissionRule
 from gripfast.call.examples import check_examples
-from gripfast.call.rules import Permissions, spelled
+from gripfast.call.rules import Permissions, judged, spelled
 from gripfast.call.shell.denied import commands_seen
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.settings import tools_in
@@ -92,14 +92,15 @@ def _decided(tool: Tool, text: str, config: Config, scope: Scope) -> tuple[Decis
     fs = ScopedFs(scope, encoding=config.encoding)
     if config.permissions is None:
         return Decision("allow", "there are no rules, so every tool may run"), ()
-    spellings = spelled(tool, arguments, spelling(fs))
+    subjects = spelled(tool, arguments, spelling(fs))
     effect = tool.traits.effect or ""
     permissions = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox))
-    decision = permissions.judge(tool=tool.name, effect=effect, spellings=spellings)
+    decision = judged(permissions, tool, subjects)
     if effect != "run" or decision.commands:
         return decision, decision.commands
     seen = [
         tuple("…" if word is None else str(word) for word in words)
+        for spellings in subjects
         for line in spellings
         for words in commands_seen(line)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar, cast
@@ -24,7 +25,7 @@ from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.files.text_edits import replacing, rewriting
 from gripfast.host.files.walk import Kind, Tree
 from gripfast.host.files.writable import writable
-from gripfast.host.files.writing import FileChange, FileWriter
+from gripfast.host.files.writing import CurrentFile, FileChange, FileWriter
 from gripfast.host.kernel.mounts import Locality
 from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
 from gripfast.host.search.stop import Stop
@@ -141,6 +142,10 @@ class ScopedFs:
         """The place of a name itself, no link followed, if it may be written; for undo and transactions."""
         return writable_entry(self._paths, absolute)
 
+    def is_link(self, path: WorkPath) -> bool:
+        """Whether the name at the end of a path is a symbolic link."""
+        return os.path.islink(self._paths.requested(path))
+
     def is_denied(self, absolute: str) -> bool:
         """Whether a `deny` pattern closes a real place, for walkers and searchers."""
         return self._paths.is_denied(absolute)
@@ -226,6 +231,11 @@ class ScopedFs:
             return edit(before)
 
         return self.change(path, compute, reads=reads)
+
+    def current(self, path: WorkPath, *, reads: ReadLog | None = None) -> CurrentFile | None:
+        """A file as a change of it would begin with it, None where there is none. Raises ToolError if it may not be
+        changed; with `reads`, also if it is not what that log last saw."""
+        return self._writer.current(path, reads=reads)
 
     def change(
         self,

@@ -12,12 +12,13 @@ from gripfast.host.files.watch import PathChange, Watch
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A file about to be written: bytes and mode before (None: no file) and after, and the directories just made."""
+    """A file about to be written or removed: bytes and mode before and after (None: no file), and the directories
+    just made."""
 
     path: str
     before: bytes | None
     before_mode: int
-    after: bytes
+    after: bytes | None
     after_mode: int
     made: tuple[str, ...] = ()
 
@@ -25,11 +26,11 @@ class Replacement:
 class Witness(Protocol):
     """Never raises: a record that can't be written is no reason to fail a call."""
 
-    def replacing(self, file: Replacement) -> None:
+    def replacing(self, *files: Replacement) -> None:
         """Called before anything is touched."""
         ...
 
-    def replaced(self, file: Replacement) -> None:
+    def replaced(self, *files: Replacement) -> None:
         """Called when it is done."""
         ...
 

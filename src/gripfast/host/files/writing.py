@@ -41,6 +41,15 @@ class FileChange:
         return self.before is None
 
 
+@dataclass(frozen=True, slots=True)
+class CurrentFile:
+    """A file as a change of it begins with it."""
+
+    real: str
+    data: bytes
+    mode: int
+
+
 class _SwappedError(Exception):
     """What a path led to became something else between looking and opening."""
 
@@ -81,6 +90,28 @@ class FileWriter:
             if done is not None:
                 return done
         raise Conflict(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+
+    def current(self, path: WorkPath, *, reads: ReadLog | None = None) -> CurrentFile | None:
+        """The file as it is, None where there is none. Raises what a change of it would raise before it begins."""
+        for _ in range(_TRIES):
+            try:
+                with contextlib.ExitStack() as stack:
+                    return self._current(path, reads, stack)
+            except _SwappedError:
+                continue
+            except OSError as error:
+                raise explained(error, path.text, "write") from None
+        raise Conflict(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+
+    def _current(self, path: WorkPath, reads: ReadLog | None, stack: contextlib.ExitStack) -> CurrentFile | None:
+        place = stack.enter_context(writable(self._paths, path))
+        old = self._old(path, place, stack)
+        if old is None:
+            return None
+        data = whole_content(path, old)
+        if reads is not None:
+            reads.check(escaped(path.text), place.absolute, old.stat, data)
+        return CurrentFile(place.absolute, data, stat.S_IMODE(old.stat.st_mode))
 
     def _attempt(
         self,

@@ -275,13 +275,13 @@ class CallEntry:
 
     # --- the witness ---
 
-    def replacing(self, file: Replacement) -> None:
+    def replacing(self, *files: Replacement) -> None:
         with self._record.noting_faults():
-            self.announce(self._deltas(file))
+            self.announce([delta for file in files for delta in self._deltas(file)])
 
-    def replaced(self, file: Replacement) -> None:
+    def replaced(self, *files: Replacement) -> None:
         with self._record.noting_faults():
-            self.add(self._deltas(file))
+            self.add([delta for file in files for delta in self._deltas(file)])
 
     def command_starts(self, watch: Watch) -> None:
         with self._record.noting_faults():
@@ -312,7 +312,8 @@ class CallEntry:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
         note = self._kept(file.path, file.before) or self._kept(file.path, file.after)
         made = [PathDelta(path, ABSENT, state_of(os.lstat(path))) for path in file.made]
-        return [*made, PathDelta(file.path, before, file_state(file.after, file.after_mode), note)]
+        after = ABSENT if file.after is None else file_state(file.after, file.after_mode)
+        return [*made, PathDelta(file.path, before, after, note)]
 
     def _kept(self, path: str, data: bytes | None) -> str:
         """Puts a content into the store; why not, if not."""

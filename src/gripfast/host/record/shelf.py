@@ -37,10 +37,19 @@ def session_directory(root: str, session: str) -> Path:
     return workspace_directory(root) / name
 
 
-def make_session_directory(root: str, session: str) -> Path:
+def journals_directory(root: str) -> Path:
+    """Where the changes of several files are that somebody has begun and not ended."""
+    return workspace_directory(root) / "journals"
+
+
+def make_workspace_directory(root: str) -> Path:
     private_directory(state_directory())
     private_directory(state_directory() / "record")
-    private_directory(workspace_directory(root))
+    return private_directory(workspace_directory(root))
+
+
+def make_session_directory(root: str, session: str) -> Path:
+    make_workspace_directory(root)
     return private_directory(session_directory(root, session))
 
 

@@ -94,6 +94,11 @@ class Transaction:
                     self._known.saw(step.path, place.stat)
                 self._keep(place, step)
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was prepared, with the directories that have to be made."""
+        return tuple(self._steps)
+
     def _lock(self) -> None:
         above = sorted({step.path.rpartition("/")[0] for step in self._steps})
         for directory in above[:_MOST_LOCKS]:
@@ -194,7 +199,8 @@ def _entry(fs: ScopedFs, step: Step, steps: Sequence[Step]) -> Generator[Resolve
 def _require(place: ResolvedPath, expected: PathState, path: str) -> None:
     now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
     if not expected.is_same(now):
-        raise Conflict(f"`{escaped(path)}` is not what it was: it was changed by somebody else")
+        message = f"`{escaped(path)}` is not what it was: it was changed by somebody else"
+        raise Conflict(message, details={"path": path})
 
 
 class _Known:
@@ -303,7 +309,8 @@ class _Applying:
             return True  # its mode is set last
         if self._lenient or step.after.is_same(now):
             return False
-        raise Conflict(f"`{escaped(step.path)}` was changed by somebody else just now")
+        message = f"`{escaped(step.path)}` was changed by somebody else just now"
+        raise Conflict(message, details={"path": step.path})
 
     def remove(self, step: Step) -> None:
         with self._place(step) as place:

@@ -276,6 +276,9 @@ def test_whatever_the_bytes_and_the_edit_bytes_outside_it_are_identical(before: 
     after = plan.bytes_of("f")
     if not asked or asked == new:
         return
+    if plan.applied_at is not None:
+        assert after == before
+        return
     (one,) = plan.splices
     mark = len(plan.text.form.bom)
     assert after[: one.start + mark] == before[: one.start + mark]
@@ -419,3 +422,46 @@ async def test_a_lisp_file_that_stays_balanced_or_was_broken_before_is_edited_wi
     assert "warning" not in await bench.ok("Edit", file_path=name, old_string="  a)", new_string="  (g a))")
     text = await opened(bench, "(a\n", "f.txt")
     assert "warning" not in await bench.ok("Edit", file_path=text, old_string="(a", new_string="((a")
+
+
+async def test_an_edit_that_was_made_before_is_no_error_and_writes_nothing(bench: Bench) -> None:
+    name = await opened(bench, "a\nb = 2\nc\n")
+    answer = await bench.ok("Edit", file_path=name, old_string="b = 1", new_string="b = 2")
+    assert answer == "already applied at line 2 of `f.py`: new_string is there, old_string is not; unchanged"
+    assert bench.bytes_of(name) == b"a\nb = 2\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "new", "options"),
+    [
+        ("b = 2\nb = 2\n", "b = 2", {}),
+        ("a\n", "", {}),
+        ("a\n\n", "\n", {}),
+        ("b = 2\n", "b = 2", {"expected_replacements": 1}),
+    ],
+)
+async def test_new_text_that_is_there_twice_or_is_blank_proves_nothing(
+    bench: Bench, content: str, new: str, options: dict[str, int]
+) -> None:
+    name = await opened(bench, content)
+    await bench.fails("NO_MATCH", "Edit", file_path=name, old_string="zzz = 1", new_string=new, **options)
+
+
+async def test_nearly_the_right_text_is_offered_ready_to_send(bench: Bench) -> None:
+    content = "def f(x):\r\n\treturn compute(x, depth=3)\r\n\r\ndef g():\r\n\tpass\r\n"
+    name = await opened(bench, content)
+    arguments = {"file_path": name, "new_string": "def f(x):\n\treturn 1"}
+    wrong = "def f(x):\n    return compute(x, depth=4)"
+    message = await bench.fails("NO_MATCH", "Edit", **arguments, old_string=wrong)
+    offered = message.split("<old_string>\n")[1].split("\n</old_string>")[0]
+    assert offered == "def f(x):\n\treturn compute(x, depth=3)"
+    await bench.ok("Edit", **arguments, old_string=offered)
+    assert bench.bytes_of(name).startswith(b"def f(x):\r\n\treturn 1\r\n")
+
+
+@pytest.mark.parametrize("odd", ["\u202e", "</old_string>", "x" * 7_000])
+async def test_what_could_not_be_copied_is_not_offered(bench: Bench, odd: str) -> None:
+    name = await opened(bench, f"alpha beta gamma delta epsilon zeta {odd}\n" * 3 + "other\n")
+    old = f"alpha beta gamma delta epsilon zetA {odd}\n" * 3
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="y")
+    assert "ready" not in message and "<old_string>" not in message and "closest text" in message

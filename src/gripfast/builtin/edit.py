@@ -25,6 +25,7 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.lisp.dialects import dialect_of
 from gripfast.lisp.scanner import scan
 from gripfast.messages import TextResult
+from gripfast.text.escape import visible
 from gripfast.text.line_ends import rewritten
 from gripfast.text.match import (
     LineMatch,
@@ -34,6 +35,7 @@ from gripfast.text.match import (
     exact_spans,
     line_splice,
     nearest,
+    similarity,
     spliced,
     splices,
     trimmed_matches,
@@ -45,6 +47,9 @@ _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _PLACES_NAMED = 20
 _NEAREST_LINES = 20
 _LARGEST_BALANCED = 4 * 1024 * 1024  # bytes of a Lisp file whose brackets are checked
+_READY = 0.9  # so much of old_string must be in the nearest text for that to be offered instead
+_READY_LINES, _READY_BYTES = 60, 6_000
+_OPEN, _CLOSE = "<old_string>", "</old_string>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Plan:
     splices: list[Splice]
     mode: str
     created: bool = False
+    applied_at: int | None = None  # the line where new_string is already, instead of old_string
 
     def bytes_of(self, shown: str) -> bytes:
         return self.text.form.bytes_of(spliced(self.text.body, self.splices), shown)
@@ -192,10 +198,21 @@ def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
     elif mode == "block_anchor":
         matches = anchored_matches(lines, request.old)
     if not matches:
+        at = _already_applied(text.body, request)
+        if at is not None:
+            return Plan(text, [], mode, applied_at=at)
         raise _no_match(lines, request.old, shown)
     matches = _apart(matches)
     _check_count([match.first + 1 for match in matches], request, shown, f" (by {mode})")
     return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
+
+
+def _already_applied(body: bytes, request: EditRequest) -> int | None:
+    """The line of new_string where that occurs once, and old_string nowhere: somebody has made this edit before."""
+    if not request.new.strip() or request.expected is not None:
+        return None
+    spans = exact_spans(body, request.new)
+    return _line_numbers(body, [spans[0][0]])[0] if len(spans) == 1 else None
 
 
 def _apart(matches: Sequence[LineMatch]) -> list[LineMatch]:
@@ -262,6 +279,14 @@ def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
     if near is None:
         return NoMatch(f"neither old_string nor anything like it is in `{shown}`; read the file again")
     first, last = near.first + 1, near.last + 1
+    details = {"first_line": first, "last_line": last}
+    ready = _ready_to_send(lines.raw[near.first : near.last + 1], old)
+    if ready is not None:
+        return NoMatch(
+            f"old_string is not in `{shown}`, but lines {first} to {last} are nearly the same. Send the text between "
+            f"these marks as old_string:\n{_OPEN}\n{ready}\n{_CLOSE}",
+            details=details,
+        )
     rows = [_visible(line.decode("utf-8", "replace")) for line in lines.raw[near.first : near.last + 1]]
     rows = [f"{number:6d}|{row[:DIFF_WIDTH]}" for number, row in enumerate(rows[:_NEAREST_LINES], first)]
     if last - first >= _NEAREST_LINES:
@@ -270,8 +295,17 @@ def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
     marks = " (→ is a tab, ␍ a CR, <U+...> an unusual character)" if re.search("[→␍]|<U\\+", excerpt) else ""
     return NoMatch(
         f"old_string is not in `{shown}`. The closest text is in lines {first} to {last}{marks}:\n{excerpt}",
-        details={"first_line": first, "last_line": last},
+        details=details,
     )
+
+
+def _ready_to_send(found: Sequence[bytes], old: bytes) -> str | None:
+    """The file's own text, if it is alike enough, short enough, and every character of it can be shown."""
+    if len(found) > _READY_LINES or sum(map(len, found)) > _READY_BYTES:
+        return None
+    text = "\n".join(line.decode("utf-8").removesuffix("\r") for line in found)
+    alike = similarity(SplitLines(old).trimmed, SplitLines(text.encode()).trimmed)
+    return text if alike >= _READY and visible(text) == text and _CLOSE not in text else None
 
 
 def _visible(line: str) -> str:
@@ -283,6 +317,10 @@ def _visible(line: str) -> str:
 
 def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
     count = len(plan.splices)
+    if plan.applied_at is not None:
+        return (
+            f"already applied at line {plan.applied_at} of {shown}: new_string is there, old_string is not; unchanged"
+        )
     if not count and not plan.created:
         return f"{shown} is unchanged: old_string and new_string are the same"
     if plan.mode == "whole file":

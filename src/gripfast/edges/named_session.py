@@ -10,7 +10,7 @@ from gripfast.call.hooks import AskCallback
 from gripfast.call.run import Session
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import InvalidArgument
-from gripfast.host.stores.kept import StateFile
+from gripfast.host.stores.state_file import StateFile
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 

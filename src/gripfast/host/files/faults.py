@@ -36,8 +36,8 @@ def explained(error: OSError, path: str, doing: str) -> ToolError:
             return InvalidArgument(f"`{shown}` is longer than this file system allows")
         case errno.EACCES | errno.EPERM as code:
             name = errno.errorcode[code]
-            said = f"can't {doing} `{shown}`: {_NEXT[code]} ({name})"
-            return Unauthorized(said, details={"errno": name})
+            message = f"can't {doing} `{shown}`: {_NEXT[code]} ({name})"
+            return Unauthorized(message, details={"errno": name})
         case code:
             name = errno.errorcode.get(code or 0, "unknown")
             why = _NEXT.get(code or 0) or os.strerror(code or 0).lower()

@@ -97,7 +97,7 @@ class Finder:
             try:
                 place = self._grep_place(path, stack)
             except ToolError:
-                check_pattern(pattern, options, roots=self._paths.roots)  # a bad pattern is told first
+                check_pattern(pattern, options, roots=self._paths.roots)  # a bad pattern is reported first
                 raise
             found = grep(place, pattern, options, stop=stop)
         return replace(found, files=tuple(replace(one, path=self._named(place, one.path)) for one in found.files))

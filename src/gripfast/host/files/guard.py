@@ -123,7 +123,7 @@ class ReadLog:
             raise Conflict(f"`{shown}` was changed by somebody else since it was read; read it again, then redo this")
 
     def state(self) -> list[dict[str, Any]]:
-        """Everything as plain values, to be kept between processes."""
+        """Everything as plain values, to be stored between processes."""
         return [asdict(seen) for seen in self.seen()]
 
     def restore(self, state: list[dict[str, Any]]) -> None:

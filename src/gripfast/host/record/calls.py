@@ -140,7 +140,7 @@ def _add(reading: _Reading, number: int, changes: Iterable[PathDelta]) -> None:
 
 
 def merged(changes: Iterable[PathDelta]) -> tuple[PathDelta, ...]:
-    """One change a path: what was there first, and what was there last. What came back to itself is none."""
+    """One change per path, from its first state to its last. A path that ended as it began has no change."""
     found: dict[str, PathDelta] = {}
     for change in changes:
         known = found.get(change.path)

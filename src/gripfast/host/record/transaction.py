@@ -323,7 +323,7 @@ class _Applying:
 
     @contextlib.contextmanager
     def _place(self, step: Step) -> Generator[ResolvedPath | None]:
-        """None on the way back, where a directory on the way is none: nothing was done there."""
+        """The place of a step. While undoing, None if a directory above it does not exist: nothing was done there."""
         try:
             place = self._fs.writable_entry(step.path)
         except NotFound:

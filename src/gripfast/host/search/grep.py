@@ -36,7 +36,7 @@ def grep(
     stop: Stop | None = None,
     seconds: float = TIMEOUT_SECONDS,
 ) -> GrepResult:
-    """The lines that match `pattern` beneath a place. A bad pattern is told before anything is opened.
+    """The lines that match `pattern` beneath a place. A bad pattern is refused before anything is opened.
 
     With an encoding, every file is searched in the one it is in: the files that are UTF-8 in a first pass, the others
     in a second one.

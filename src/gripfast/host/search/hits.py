@@ -57,10 +57,10 @@ class FileHits:
 
 @dataclass(slots=True)
 class FileBeingRead:
-    """The file whose lines are coming in. `kept` says whether any of them may be wanted."""
+    """The file whose lines are coming in. `wanted` says whether any of them may be shown."""
 
     path: bytes
-    kept: bool
+    wanted: bool
     count: int = 0
     lines: list[HitLine] = field(default_factory=list[HitLine])
     last_wanted: int | None = None
@@ -86,7 +86,7 @@ class FirstHits:
         self._room = room
         self._by_file = by_file
         self._after = after
-        self._kept: list[tuple[bytes, FileHits]] = []
+        self._hits: list[tuple[bytes, FileHits]] = []
         self._held = 0
         self._bound: bytes | None = None
 
@@ -94,7 +94,7 @@ class FirstHits:
         return self._bound is None or path < self._bound
 
     def takes_more(self, file: FileBeingRead) -> bool:
-        """As many matches as there is room for, and the context after the last one, be it matches, too."""
+        """As many matches as there is room for, and the context after the last one, which may hold matches."""
         if self._by_file or file.count < self._room:
             return not self._by_file
         if file.last_wanted is None:
@@ -106,22 +106,22 @@ class FirstHits:
         self.matches += file.count
         if not self.wants(file.path):
             return
-        self._kept.append((file.path, FileHits(os.fsdecode(file.path), file.count, tuple(file.lines))))
+        self._hits.append((file.path, FileHits(os.fsdecode(file.path), file.count, tuple(file.lines))))
         self._held += 1 if self._by_file else file.count
         if self._held > 2 * self._room + 1000:
             self._cut()
 
     def in_order(self) -> list[FileHits]:
         self._cut()
-        return [hits for _, hits in self._kept]
+        return [hits for _, hits in self._hits]
 
     def _cut(self) -> None:
         """Sort, and let go of every file that begins after the room is used up."""
-        self._kept.sort(key=lambda kept: kept[0])
+        self._hits.sort(key=lambda hit: hit[0])
         self._held = 0
-        for position, (path, hits) in enumerate(self._kept):
+        for position, (path, hits) in enumerate(self._hits):
             if self._held >= self._room:
-                del self._kept[position:]
+                del self._hits[position:]
                 self._bound = path
                 return
             self._held += 1 if self._by_file else hits.count
@@ -254,7 +254,7 @@ class HitReader:
     def _keep_lines(self, file: FileBeingRead, lines: bytes) -> bytes:
         """Take lines one by one while they are wanted; what is left only has to be counted."""
         at = 0
-        while at < len(lines) and file.kept and self._into.takes_more(file):
+        while at < len(lines) and file.wanted and self._into.takes_more(file):
             end = lines.index(b"\n", at)
             self._keep_line(file, lines[at:end])
             at = end + 1
@@ -275,8 +275,8 @@ class HitReader:
 
     def _is_wanted(self, file: FileBeingRead, number: int) -> bool:
         if self._chosen is not None:
-            return file.kept and self._chosen.keeps(file, number)
-        return file.kept and self._into.takes_more(file)
+            return file.wanted and self._chosen.keeps(file, number)
+        return file.wanted and self._into.takes_more(file)
 
     def _finish(self) -> None:
         if self._file is not None and self._file.path and self._file.count:

@@ -184,14 +184,14 @@ class LineSearch:
         return FoundRow(fed - bisect_right(self._folds, fed), len(text), is_match, shown, skipped)
 
     def _check(self, process: subprocess.Popen[bytes]) -> None:
-        """Whether it ended well; having been stopped, or told enough, is well."""
+        """Whether it ended well; being stopped, or having found enough, counts as well."""
         assert process.stderr is not None
         assert process.stdout is not None
         if process.stdout.read(1):
             return
-        said = process.stderr.read(4096).decode("utf-8", "replace")
+        errors = process.stderr.read(4096).decode("utf-8", "replace")
         if process.wait() not in (0, 1) and not self._stopped and self._pump_fault is None:
-            raise _refused(self._query.pattern, said)
+            raise _refused(self._query.pattern, errors)
         if self._pump_fault is not None:
             raise self._pump_fault
 
@@ -243,12 +243,12 @@ def _clipped(text: bytes, column: int) -> tuple[bytes, int | None]:
     return left + text[start:end] + right, start
 
 
-def _refused(pattern: str, said: str) -> InvalidRegex | Internal:
-    words = said.replace("rg: ", "").strip()
-    if "regex" in words or "pattern" in words:
+def _refused(pattern: str, errors: str) -> InvalidRegex | Internal:
+    reason = errors.replace("rg: ", "").strip()
+    if "regex" in reason or "pattern" in reason:
         shown = pattern if len(pattern) <= 80 else pattern[:80] + "..."
-        return InvalidRegex(f"the pattern `{shown}` can't be used: {words[:400]}")
-    return Internal(f"the search failed: {words[:200] or 'ripgrep ended without a word'}")
+        return InvalidRegex(f"the pattern `{shown}` can't be used: {reason[:400]}")
+    return Internal(f"the search failed: {reason[:200] or 'ripgrep gave no reason'}")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

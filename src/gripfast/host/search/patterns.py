@@ -1,4 +1,4 @@
-"""A pattern for Grep: what no search could take, and what ripgrep says against it."""
+"""Checks a pattern for Grep: what no search could take, and what ripgrep refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PATTERN_CHARACTERS = 8 * 1024
 
 
 def check_options(pattern: str, options: GrepOptions) -> None:
-    """What no search could take: told before anything is opened."""
+    """Raises for options that no search could take, before anything is opened."""
     if not pattern:
         raise InvalidArgument("the pattern is empty; give a regex to look for")
     if len(pattern) > MAX_PATTERN_CHARACTERS:
@@ -28,18 +28,18 @@ def check_options(pattern: str, options: GrepOptions) -> None:
 
 
 def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] | None = None) -> None:
-    """Raise what ripgrep says against a pattern or a file type; it opens no file to know."""
+    """Raises what ripgrep refuses about a pattern or a file type, without opening a file."""
     rg = find_rg(roots)
-    code, _, said = ask(rg, ["-j1", *matching_arguments(pattern, options), "--", "-"])
+    code, _, errors = ask(rg, ["-j1", *matching_arguments(pattern, options), "--", "-"])
     if code != 2:
         return
-    if options.type is not None and b"unrecognized file type" in said:
+    if options.type is not None and b"unrecognized file type" in errors:
         raise _unknown_type(rg, options.type)
-    raise InvalidRegex(f"the pattern {_shortened(pattern)!r} is not a valid regex: {_own_words(said)}")
+    raise InvalidRegex(f"the pattern {_shortened(pattern)!r} is not a valid regex: {_reason(errors)}")
 
 
-def _own_words(said: bytes) -> str:
-    text = said.decode("utf-8", "replace").strip().removeprefix("rg: ")
+def _reason(errors: bytes) -> str:
+    text = errors.decode("utf-8", "replace").strip().removeprefix("rg: ")
     text = text.partition("\nConsider enabling PCRE2")[0]
     text = re.sub(r"(?s)\s*Consider enabling multiline mode with the --multiline.*", "; set multiline=true", text)
     text = re.sub(r"^regex parse error:\n(?:\s.*\n)*error: ", "", text)

@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 
 def is_reached_without_links(root: int, path: str) -> bool:
-    """Whether a path that an unconfined rg gave is walked from the root without a link: no proof, a last look."""
+    """Whether no link is on the way to a path that an unconfined rg returned. A last check, not a proof."""
     try:
         with _directory_of(root, path) as (directory, name):
             return not stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)

@@ -20,7 +20,7 @@ _SAFE_PATH = "/usr/local/bin:/usr/bin:/bin"
 def find_rg(roots: Iterable[str] | None = None) -> str:
     """The absolute path of a usable ripgrep: beside the running interpreter, else on PATH but not inside `roots`.
 
-    Who does not know the workspace's roots gets one from the system's own places only.
+    Without `roots`, only the system's own directories are searched.
     """
     search_path = _SAFE_PATH if roots is None else os.environ.get("PATH", _SAFE_PATH)
     return _find_rg(os.path.dirname(sys.executable), search_path, tuple(roots or ()))
@@ -60,10 +60,10 @@ def _executables(directory: str) -> Iterable[str]:
 
 def _version(rg: str) -> int | None:
     try:
-        said = ask(rg, ["--version"])[1]
+        output = ask(rg, ["--version"])[1]
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = re.match(rb"ripgrep (\d+)\.", said)
+    version = re.match(rb"ripgrep (\d+)\.", output)
     return int(version.group(1)) if version else None
 
 

@@ -387,10 +387,10 @@ def unknown_ref(ref_id: str) -> NotFound:
 
 
 def expired_ref(ref_id: str, ttl: float) -> NotFound:
-    kept = f"{ttl / 86400:.3g} days" if ttl >= 86400 else f"{ttl:.3g} seconds"
+    lifetime = f"{ttl / 86400:.3g} days" if ttl >= 86400 else f"{ttl:.3g} seconds"
     return NotFound(
-        f'the output "{ref_id}" has expired: outputs are kept for {kept}, and the oldest go when the cache is full;'
-        " run the call again"
+        f'the output "{ref_id}" has expired: outputs are stored for {lifetime}, and the oldest go when the cache is '
+        "full; run the call again"
     )
 
 
@@ -436,8 +436,8 @@ def _connect(path: Path, patience: float, *, check: bool) -> sqlite3.Connection:
 
 
 def _is_damage(fault: BaseException | None) -> bool:
-    words = str(fault)
-    return isinstance(fault, sqlite3.DatabaseError) and ("malformed" in words or "not a database" in words)
+    message = str(fault)
+    return isinstance(fault, sqlite3.DatabaseError) and ("malformed" in message or "not a database" in message)
 
 
 def _private_directory(path: Path) -> None:

@@ -18,7 +18,7 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.program import own
-from gripfast.host.shell import broker_connection
+from gripfast.host.shell import broker_connection, sandbox
 from gripfast.host.shell.caches import caches_size, clear_caches
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.quarantine import quarantined, release
@@ -672,10 +672,40 @@ def test_when_memory_is_short_the_command_goes_before_the_server(name: str, root
     assert int(text) >= mine + 200
 
 
-def test_a_level_that_lacks_a_namespace_says_so_in_its_name() -> None:
-    whole = Sandbox("bwrap", "/usr/bin/bwrap", ("--unshare-pid", "--unshare-ipc"))
-    assert whole.name == "bwrap"
-    assert "sandbox bwrap without its own process space:" in Sandbox("bwrap", "", ("--unshare-ipc",)).words
+@pytest.mark.parametrize(
+    ("spaces", "version", "words"),
+    [
+        ("--unshare-pid --unshare-ipc", 6, "bwrap"),
+        ("--unshare-ipc", 6, "bwrap without its own process space"),
+        ("--unshare-pid", 6, "bwrap without its own shared memory"),
+        ("--unshare-pid --unshare-ipc", 5, "bwrap without a guard on abstract sockets"),
+        ("", 6, "landlock"),
+        ("", 5, "landlock without a guard on signals and a guard on abstract sockets"),
+        (
+            "",
+            2,
+            "landlock without a guard on truncation and a guard on signals and a guard on abstract sockets",
+        ),
+    ],
+)
+def test_a_level_says_in_its_name_what_it_lacks_here(
+    spaces: str, version: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "landlock_version", lambda: version)
+    found = Sandbox("bwrap", "bwrap", tuple(spaces.split())) if "bwrap" in words else Sandbox("landlock")
+    assert found.name == words
+    assert found.words.startswith(f"sandbox {words}: ")
+
+
+def test_under_landlock_a_command_writes_to_no_terminal_of_others(root: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        name = os.ttyname(theirs)
+        [text] = Session(Scope.workspace(root), "landlock").run(f"echo x > {name}; echo $?")
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert text.endswith("1\n")
 
 
 @pytest.mark.parametrize(
@@ -741,3 +771,40 @@ def test_the_working_directory_is_not_set_to_what_a_command_writes_on_our_descri
     session = Session(Scope.workspace(root))
     session.run(*(f"printf '{place}\\0' >&199; kill -9 $$" for place in (f"{root}/link", "relative", f"{root}/x/..")))
     assert [ended.directory for ended in session.ended] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "echo x > .git/config",
+        "echo x > .git/new; mv .git/new .git/config",
+        "rm -rf .git/config .github",
+        "rm -rf .github; ln -s {out} .github",
+        "mv .github g; mkdir -p .github/workflows; echo x > .github/workflows/w",
+        "chmod 777 .git/config; echo x >> .github/workflows/w; truncate -s0 .envrc",
+    ],
+)
+def test_under_landlock_protected_files_that_a_command_changed_are_put_back_and_told(
+    attack: str, repository: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (repository / ".github" / "workflows").mkdir(parents=True)
+    kept = [repository / name for name in (".git/config", ".github/workflows/w", ".envrc")]
+    for path in kept[1:]:
+        path.write_text("kept")
+    before = [(path.read_text(), path.stat().st_mode) for path in kept]
+    session = Session(Scope.workspace(repository), "landlock")
+    session.run(attack.format(out=tmp_path / "out"))
+    assert [(path.read_text(), path.stat().st_mode) for path in kept] == before
+    assert list((tmp_path / "out").iterdir()) == []
+    if "rm -rf .git/config" not in attack:  # what is only gone is put back without a copy
+        assert session.taken
+
+
+def test_under_landlock_what_the_user_changes_between_commands_stays(repository: Path) -> None:
+    envrc = repository / ".envrc"
+    envrc.write_text("old")
+    session = Session(Scope.workspace(repository), "landlock")
+    session.run("true", lambda: envrc.write_text("new"), "true")
+    assert envrc.read_text() == "new"
+    assert session.taken == []

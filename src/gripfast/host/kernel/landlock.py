@@ -24,8 +24,9 @@ _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNAL = 1, 2
-_SCOPES_FROM = 6
-_DEVICES = "null zero full random urandom tty ptmx pts shm".split()
+SCOPES_FROM = 6  # the ABI that keeps signals inside and abstract sockets outside
+# No terminals: those of the user's other programs can't be told from a command's own, which it inherits open.
+_DEVICES = "null zero full random urandom tty ptmx shm".split()
 
 
 class _RulesetAttribute(ctypes.Structure):
@@ -100,11 +101,11 @@ def scope_ruleset() -> int:
     """A descriptor of a ruleset that keeps signals inside and abstract sockets outside, and files as they are; -1
     where the kernel has no such thing."""
     version = landlock_version()
-    return create_ruleset(0, scoped=_scopes(version)) if version >= _SCOPES_FROM else -1
+    return create_ruleset(0, scoped=_scopes(version)) if version >= SCOPES_FROM else -1
 
 
 def _scopes(version: int) -> int:
-    return _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNAL if version >= _SCOPES_FROM else 0
+    return _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNAL if version >= SCOPES_FROM else 0
 
 
 def _beside(directory: str, hidden: Sequence[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from gripfast.host.shell.caches import trim_caches
 from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.late import Protected, protected_now, undo_late_names
 from gripfast.host.shell.mark import MARK, sweep_marked
+from gripfast.host.shell.put_back import ProtectedCopies
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox
@@ -50,6 +51,7 @@ class Brokers:
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
+        self._copies = ProtectedCopies(self._roots) if sandbox.level == "landlock" else None
         self._mark = mark
         self._broker: BrokerConnection | None = None
         self._retired: list[BrokerConnection] = []
@@ -88,6 +90,7 @@ class Brokers:
     def undo_late_names(self) -> list[Quarantined]:
         """After a command: takes out the protected names that it, or one in the background, made."""
         if self._sandbox.level != "none" and self._seen is not None:
+            self._taken += self._copies.put_back() if self._copies else []
             self._taken += undo_late_names(self._seen, self._closed_names.look())
             self._seen = protected_now(self._closed_names.look())
         taken, self._taken = self._taken, []
@@ -103,6 +106,8 @@ class Brokers:
             self._taken += undo_late_names(self._seen, closed)
             closed = self._closed_names.look()
         self._seen = protected_now(closed)
+        if self._copies is not None:
+            self._copies.take(self._seen)
         return walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
 
     async def _start(self, walls: Walls) -> BrokerConnection:

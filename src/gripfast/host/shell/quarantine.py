@@ -18,6 +18,7 @@ from gripfast.host.program.places import private_directory, state_directory
 
 _FACTS, _CONTENT = "facts.json", "content"
 _SHOWN_BYTES = 100_000
+CHANGED = "a protected file that a command changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def shown(item: Quarantined) -> str:
 
 def release(item: Quarantined) -> None:
     """Puts it back where it was. Raises Conflict if something else is there now."""
-    if os.path.lexists(item.path) and not item.reason.startswith("settings"):
+    if os.path.lexists(item.path) and not item.reason.startswith(("settings", CHANGED)):
         raise Conflict(f"{item.path!r} exists; move it away first, or copy what you need from {str(item.content)!r}")
     os.makedirs(os.path.dirname(item.path), exist_ok=True)
     if os.path.lexists(item.path):

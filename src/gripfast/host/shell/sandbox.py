@@ -3,7 +3,8 @@
 bwrap     a view of the machine that is read-only except for the scope, a private /tmp and private caches; protected
           names are read-only again inside it, denied ones are hidden, /run is masked, processes are its own
 landlock  the kernel refuses writes outside the scope and the session's temporary directory; it can't take back
-          a name inside a writable directory, so existing protected names are not protected from commands
+          a name inside a writable directory, so a protected file that a command changed is put back afterwards;
+          chmod, chown and times are not held
 seatbelt  macOS refuses writes outside the scope and the session's temporary directory and to protected names, and
           reading denied ones
 none      commands can do what the user can
@@ -23,7 +24,7 @@ from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.host.kernel.features import may_use, why_not
-from gripfast.host.kernel.landlock import landlock_version, write_ruleset
+from gripfast.host.kernel.landlock import SCOPES_FROM, landlock_version, write_ruleset
 from gripfast.host.program.programs import find_program, interpreter
 from gripfast.host.shell import seatbelt
 from gripfast.host.shell.walls import Mount, Walls
@@ -38,7 +39,8 @@ WORDS: dict[Level, str] = {
     ),
     "landlock": (
         "sandbox landlock: commands write only inside the workspace, $TMPDIR and private caches;"
-        " existing protected names such as .git/config are not protected from commands"
+        " protected files such as .git/config are put back after a command that changed them;"
+        " chmod and times are not held anywhere"
     ),
     "seatbelt": (
         "sandbox seatbelt: commands write only inside the workspace and $TMPDIR;"
@@ -55,6 +57,7 @@ _SPACES: tuple[tuple[str, ...], ...] = (
     ("--unshare-ipc",),
 )
 _PROBE_SECONDS = 10
+_TRUNCATION_FROM = 3  # the Landlock ABI that holds truncate(2)
 _MOST_WORDS = 9000  # MAX_ARGS in bubblewrap.c
 # A fresh /proc lets root turn these; they belong to the machine.
 _KERNEL_SWITCHES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
@@ -72,8 +75,24 @@ class Sandbox:
     @property
     def name(self) -> str:
         """The level, and what it lacks here."""
-        lacks = self.level == "bwrap" and "--unshare-pid" not in self.spaces
-        return f"{self.level} without its own process space" if lacks else self.level
+        lacks = self.lacks
+        return f"{self.level} without {' and '.join(lacks)}" if lacks else self.level
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What the level holds elsewhere and can't hold here, by what was tried."""
+        if self.level not in ("bwrap", "landlock"):
+            return ()
+        version = landlock_version()
+        alone = self.level == "bwrap" and "--unshare-pid" in self.spaces
+        found = {
+            "its own process space": self.level == "bwrap" and not alone,
+            "its own shared memory": self.level == "bwrap" and "--unshare-ipc" not in self.spaces,
+            "a guard on truncation": self.level == "landlock" and version < _TRUNCATION_FROM,
+            "a guard on signals": not alone and version < SCOPES_FROM,
+            "a guard on abstract sockets": version < SCOPES_FROM,
+        }
+        return tuple(name for name, is_missing in found.items() if is_missing)
 
     @property
     def words(self) -> str:

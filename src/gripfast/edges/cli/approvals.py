@@ -51,7 +51,7 @@ def approvals(watch: bool, as_json: bool) -> None:
         _print_changes(queue, as_json)
     else:
         with keys() as next_key:
-            Watch(queue, next_key).run()
+            ApprovalScreen(queue, next_key).run()
 
 
 @click.command(short_help="Answer a waiting question with yes.")
@@ -128,7 +128,7 @@ def _print_changes(queue: QuestionQueue, as_json: bool) -> None:
         stamp = queue.wait_for_change(stamp, _LOOK_ANYWAY_SECONDS)
 
 
-class Watch:
+class ApprovalScreen:
     """One question at a time on the terminal, and a key for it."""
 
     def __init__(self, queue: QuestionQueue, next_key: NextKey) -> None:

@@ -19,6 +19,7 @@ from benchmarks.harness import Run, bound, in_turns, seconds
 from benchmarks.inside import session_on
 from gripfast import OutputCache, Scope, ScopedFs, open_session
 from gripfast.host.files.watch import Watch
+from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.cover import Cover
 from gripfast.host.record.shelf import RecordOptions
@@ -33,6 +34,7 @@ def measure(run: Run) -> None:
             run.step(GROUP, f"a command in {count:,} files", partial(_command, run, place, count))
         for with_git in (True, False):
             run.step(GROUP, "coverage", partial(_coverage, run, place, with_git))
+        run.step(GROUP, "a question in the queue", lambda: _question(run))
         run.step(GROUP, "undo", lambda: anyio.run(_undo, run, place))
 
 
@@ -83,6 +85,22 @@ def _write(run: Run, place: Path) -> None:
 
 def _written(call: partial[object]) -> None:
     call("Write", file_path="f", content=f"{time.monotonic()}\n" * 40)
+
+
+def _question(run: Run) -> None:
+    """What the queue adds to a call that asks: the question is put there, and its answer taken."""
+    queue, took = QuestionQueue(), list[float]()
+    for number in range(100 if run.quick else 1_000):
+        asking = Asking("bench", "/", "Bash", "no rule is about it", f"command: make {number}\n" * 20)
+        start = time.perf_counter()
+        asked = queue.ask(asking)
+        put = time.perf_counter()
+        queue.answer(asked.id, "yes", by="terminal")
+        answered = time.perf_counter()
+        queue.answered(asked.id)
+        took.append((time.perf_counter() - answered + put - start) * 1000)
+    low, middle, high = statistics.quantiles(took, n=4)
+    bound(run, GROUP, "a question in the queue", middle, 0.5, "ms", spread=f"{low:.2f} to {high:.2f}")
 
 
 def _command(run: Run, place: Path, count: int) -> None:

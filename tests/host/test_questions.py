@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gripfast.errors import InvalidArgument
+from gripfast.host.questions import notify
 from gripfast.host.questions.queue import AnsweredBefore, Asking, NoQuestion, QuestionQueue, Verdict
 
 ASKING = Asking("s1", "/work", "Bash", "no rule is about it", "command: rm -rf x", {"always": "exactly this call"})
@@ -202,3 +203,29 @@ def test_tidying_removes_what_is_long_over_and_nothing_else(queue: QuestionQueue
     assert not [name for name in leftovers if (queue.directory / name).exists()]
     assert queue.waiting() == [new]
     assert json.loads((queue.directory / f"{new.id}.json").read_text(encoding="utf-8"))["id"] == new.id
+
+
+@pytest.mark.parametrize("program", ["notify-send", "osascript"])
+def test_a_notification_is_arguments_and_never_code(
+    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    def find(name: str, *_: object, **__: object) -> str:
+        return f"/usr/bin/{name}" if name == program else ""
+
+    ran: list[list[str]] = []
+    done = threading.Event()
+
+    def run(command: list[str], **_: object) -> None:
+        ran.append(command)
+        done.set()
+
+    monkeypatch.setattr(notify, "find_program", find)
+    monkeypatch.setattr(notify.subprocess, "run", run)
+    asked = queue.ask(Asking("s", '/work"; do shell script "x', "Bash", "<b>why</b>\x1b", "command: ls"))
+    notify.notify_desktop(asked)
+    assert done.wait(60)
+    (command,) = ran
+    assert command[0] == f"/usr/bin/{program}"
+    assert asked.id in command[-2]
+    assert "\x1b" not in command[-1]
+    assert ("<b>" in command[-1]) == (program == "osascript")  # the other one reads markup

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gripfast.edges.cli import main
-from gripfast.host.questions.queue import Asking, QuestionQueue
+from gripfast.host.questions.queue import Asking, QuestionQueue, Verdict
 
 GRIPFAST = [sys.executable, "-m", "gripfast"]
 DIFF = "--- a.txt\n+++ a.txt\n" + "\n".join(f"+line {number}" for number in range(60))
@@ -175,3 +175,43 @@ def test_watching_without_a_terminal_prints_the_list_at_each_change(queue: Quest
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("verdict", ["yes", "no"])
+def test_call_without_a_terminal_waits_in_the_queue_if_it_is_told_to(
+    queue: QuestionQueue, tmp_path: Path, verdict: Verdict
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
+    root = tmp_path / "root"
+    root.mkdir()
+    words = ["call", "Write", '{"file_path": "new.txt", "content": "x\\n"}', "--config", str(rules), "--root", "."]
+    process = subprocess.Popen(
+        [*GRIPFAST, *words, "--answer-within", "300"],
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith("waiting for approval: gripfast approve Q")
+        question = queue.find(line.split()[-1])
+        assert question.root == str(root) and "+x" in question.diff
+        queue.answer(question.id, verdict, by="terminal", because="because")
+        assert (process.wait(60) == 0) == (verdict == "yes")
+    finally:
+        process.kill()
+        process.communicate()
+    assert (root / "new.txt").exists() == (verdict == "yes")
+
+
+def test_call_that_nobody_answers_in_time_is_refused(queue: QuestionQueue, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
+    words = ["call", "Bash", "ls", "--config", str(rules), "--root", str(tmp_path), "--answer-within", "0.1"]
+    done = subprocess.run([*GRIPFAST, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "nobody answered it in time" in done.stderr
+    assert queue.waiting() == []

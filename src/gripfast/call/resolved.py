@@ -13,8 +13,22 @@ from gripfast.text.below import is_below
 
 # A tool that the project itself has chosen and pinned.
 _PINNED = Program("*", operands="inside", project=True)
-_SENDS = ("publish", "deploy", "release", "vercel", "netlify", "wrangler", "serverless", "sst", "gh-pages", "surge")
-_RUNS_TEXT = ("-e", "--eval", "-p", "--print", "-c", "--call")
+_PACKAGE = re.compile(r"(?:@[\w-][\w.-]*/)?[\w-][\w.-]*", re.ASCII)  # no version, URL or path: those are fetched
+# Words that publish something or throw away data, for whatever tool.
+_SENDS = re.compile(
+    r"""(?:.*[:-])?(?:publish|unpublish|deploy|release|upload|push|submit|login|reset|destroy|drop)(?:[:-].*)?|np|vercel|
+    netlify|wrangler|serverless|sst|gh-pages|surge|release-it|standard-version|.*semantic-release|firebase(?:-tools)?|
+    supabase|eas|ngrok|localtunnel|lt|npm-publish""",
+    re.VERBOSE,
+)
+# Programs that run the words they are given, or remove them.
+_RUNNERS = frozenset(
+    """concurrently cross-env cross-env-shell dotenv dotenv-cli dotenvx dotenv-flow env-cmd nodemon shx zx npm npx pnpm yarn bun
+    deno node sh bash npm-run-all npm-run-all2 run-s run-p run-z start-server-and-test start-test wait-on chokidar
+    chokidar-cli onchange lerna nx turbo pm2 forever husky rimraf del-cli trash execa per-env better-npm-run wireit
+    foreach-cli c8 nyc degit create-react-app""".split()
+)
+_RUNS_TEXT = ("-e", "--eval", "-p", "--print", "-c", "--call", "-x", "--exec", "--command")
 
 
 def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_looks: bool = False) -> str | None:
@@ -96,10 +110,15 @@ def npx_problem(argv: Argv, tables: Tables, places: LinePlaces, *, inside_only: 
     if not words or not isinstance(words[0], str) or words[0].startswith("-"):
         return "`npx` and no plain name of a program"
     name = words[0]
-    if any(word in name for word in _SENDS) or any(word in _RUNS_TEXT for word in words[1:]):
-        return f"`npx {name}` may send something, or runs the text it is given"
-    if not all(places.facts.is_locked(directory, name) for directory in places.directories):
-        return f"no lock file names `{name}`, so `npx` may fetch and run anything of that name"
+    if not _PACKAGE.fullmatch(name):
+        return f"`npx {name}`: not the plain name of a package's program"
     found = tables.find((name,))
     program = found[1] if found is not None and found[1].project else _PINNED
+    if program.leading or program is _PINNED:
+        if any(_SENDS.fullmatch(str(word)) for word in words):
+            return f"`npx {name}` may publish something or remove data"
+        if name in _RUNNERS or any(str(word).partition("=")[0] in _RUNS_TEXT for word in words[1:]):
+            return f"`npx {name}` runs the text it is given"
+    if not all(places.facts.is_locked(directory, name) for directory in places.directories):
+        return f"no lock file names `{name}`, so `npx` may fetch and run anything of that name"
     return problem_with(program, f"npx {name}", words[1:], places=places, inside_only=inside_only)

@@ -104,7 +104,8 @@ def command_pattern(text: str) -> CommandPattern:
 
 
 # A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.
-_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
+# A `/` after a wildcard or a closing bracket goes on with a relative path: `src/**/*.ts`.
+_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/*?\]}])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)

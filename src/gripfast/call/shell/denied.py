@@ -101,6 +101,19 @@ def _inner_starts(name: str, words: Words) -> range:
     return range(first + 1, len(words))
 
 
+def _texts_run(name: str, words: Words) -> range:
+    """Where words may be run as shell lines. `npx` does so only with those before the package's name."""
+    starts = _inner_starts(name, words)
+    if name != "npx":
+        return starts
+    package = next((at for at, word in enumerate(words[1:], 1) if not _text(word).startswith("-")), len(words))
+    options = {_text(word).partition("=")[0] for word in words[1:package]}
+    if not options <= _NPX_FLAGS or package == len(words) or _name(words[package]) in WRAPPERS:
+        return starts
+    return range(1, package + 1)
+
+
+_NPX_FLAGS = frozenset({"--no-install", "--no", "-y", "--yes", "-q", "--quiet"})
 _MAY_BE_A_LINE = re.compile(r"[\s;|&$`(<>=]")
 
 
@@ -120,9 +133,9 @@ def unproved_text(words: Words, depth: int = 0) -> str | None:
     name = _name(words[0])
     if name not in WRAPPERS and name not in _RUNS_AFTER:
         return None
-    for start in _inner_starts(name, words):
+    for start in _texts_run(name, words):
         word = _text(words[start])
-        if not _IS_A_LINE.search(word):
+        if not _IS_A_LINE.search(word) or (word == ";" and name == "find"):
             continue
         commands = _read(word)
         if commands is None or depth == DEEPEST:
@@ -154,6 +167,9 @@ def unknown_where_run(words: Words) -> Word | None:
     unknown = [word for word in words[1:] if isinstance(word, Unknown)]
     if not unknown:
         return None
+    if name == "npx":
+        starts = _texts_run(name, words)
+        return next((word for word in words[starts.start : starts.stop] if isinstance(word, Unknown)), None)
     if name in WRAPPERS or name in _RUNS_ALL:
         return unknown[0]
     if name in _RUNS_AFTER:

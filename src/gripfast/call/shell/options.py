@@ -186,15 +186,26 @@ _MAVEN_GOAL = re.compile(r"[^:]*|dependency:(?:tree|analyze|list)")
 _BUN_SCRIPT = re.compile(
     r"(?:test|build|lint|dev|start|format|fmt|type-?check|check|clean|preview|generate)(?:[:-][\w:-]+)?|[\w./-]+\.[cm]?[jt]sx?"
 )
-_SHAPES = {"go run": _GO_PACKAGE, "bun run": _BUN_SCRIPT, "mvn": _MAVEN_GOAL, "./mvnw": _MAVEN_GOAL}
+_YARN_SCRIPT = re.compile(r"(?!node$|env$).*")  # yarn has these besides the project's scripts
+_SHAPES = {
+    "go run": _GO_PACKAGE,
+    "bun run": _BUN_SCRIPT,
+    "yarn run": _YARN_SCRIPT,
+    "mvn": _MAVEN_GOAL,
+    "./mvnw": _MAVEN_GOAL,
+}
 
 
 def _shape_problem(name: str, reading: _Reading) -> str | None:
     named = reading.operands if name.endswith(("mvn", "mvnw")) else reading.operands[:1]
     if name in _SHAPES and (odd := [word for word in named if not _fits(_SHAPES[name], word)]):
         return f"`{odd[0]}`, which may not be the project's own"
+    if reading.program.leading and not named and not {"--version", "--help"} & {*reading.words}:
+        return "no script, so that it runs what it is fed"
     if reading.program.leading and named and not re.search(r"[./]", str(named[0])):
         return f"`{named[0]}`, which is no script"
+    if name == "strings" and (listed := [word for word in reading.loose if str(word).startswith("@")]):
+        return f"`{listed[0]}`: more arguments, from a file"
     if reading.program.project and (odd := [word for word in reading.loose if _CODE.search(str(word))]):
         return f"`{odd[0]}`, which may be code, or fetched"
     return None
@@ -305,13 +316,17 @@ def _unlisted(table: Mapping[str, _Option], reading: _Reading, word: str, name: 
         return 1, f"`{name}`: not an option known to be harmless"
     if reading.program.leading and not reading.operands:
         return 1, f"`{name}` before the script: not an option known to be harmless"
-    if _CODE.search(word):
-        return 1, f"`{word}`, which may be code, or fetched"
-    if reading.strict and reading.places.outside(word):
-        return 1, f"`{word}`, which leaves the workspace"
-    if reading.program.project and _RUN_BY_OTHERS.search(word):
-        return 1, f"`{word}`, a file that other programs run"
+    for text in (word, _ATTACHED.sub("", word)):
+        if _CODE.search(text):
+            return 1, f"`{word}`, which may be code, or fetched"
+        if reading.strict and text and reading.places.outside(text):
+            return 1, f"`{word}`, which leaves the workspace"
+        if reading.program.project and _RUN_BY_OTHERS.search(text):
+            return 1, f"`{word}`, a file that other programs run"
     return 1, None
+
+
+_ATTACHED = re.compile(r"-[A-Za-z]+")  # the letters before a value that is attached: `-o/etc/x`
 
 
 # Wherever they stand in a word: the value of an option that names a report may have a prefix.
@@ -327,6 +342,7 @@ _CODE = re.compile(r"(?:^|=)(?:data|https?|file|node):", re.IGNORECASE)
 
 
 _NUMBER = re.compile(r"-[0-9]+[A-Za-z]?", re.ASCII)
+_SIGNATURE = re.compile(r"%G[?GSKFPT]|%\(signature")  # in a format of git's
 
 
 def _with_value(option: _Option, name: str, value: Word | None, reading: _Reading, at: int) -> _Took:
@@ -349,6 +365,8 @@ def _value_problem(option: _Option, name: str, value: Word | None, reading: _Rea
         return f"`{name} {value}`, which may be more than one word; quote it"
     if option.sed and not (isinstance(value, str) and PLAIN["sed"](value)):
         return f"`{name} {value}`: not {OPERANDS['sed'].partition(',')[0]}"
+    if option.text and _SIGNATURE.search(str(value or "")):
+        return f"`{name} {value}`, which runs the program that checks signatures"
     if value and reading.strict and not option.text and reading.places.outside(value):
         return f"`{name} {value}`, which leaves the workspace"
     if reading.program.project and not option.text and _RUN_BY_OTHERS.search(str(value or "")):

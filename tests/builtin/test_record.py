@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import WorkspaceSession, open_session
 from gripfast.call.cache import OutputCache
 from gripfast.call.decision import PermissionRule
@@ -382,3 +383,35 @@ async def test_a_session_without_a_record_says_how_to_have_one(root: Path, state
         with pytest.raises(Exception, match="record=True"):
             await session.undo()
     assert not state.exists()
+
+
+@pytest.mark.parametrize("rules", ["workspace", "trusted"])
+async def test_rm_runs_unasked_where_all_that_it_removes_can_be_brought_back(
+    rules: str, root: Path, state: Path
+) -> None:
+    script = "git init -q . && git add a b && mkdir dist && touch .env dist/x deep/er/y"
+    subprocess.run(["bash", "-c", script], cwd=root, check=True)
+    (root / ".gitignore").write_text(".env\ndist\n")
+    (root / "deep" / "large").write_bytes(b"x" * 5000)
+    before = tree_of(root)
+    async with opened(
+        root, permissions=rule_set(rules), record=RecordOptions(largest_file=1000), rules=rules
+    ) as session:
+        session.prepare()
+        assert session.record.cover.wait(60)
+        for line in ("rm -f .env", "rm -rf deep", "rm -rf a .env", "rm -rf ./*"):
+            assert "could not be brought back" in await bash(session, line), line
+        assert tree_of(root) == before
+        for line in ("rm -f a b", "rm -rf deep/er", "rm -rf link empty", "rm -f nothing"):
+            assert "could not be brought back" not in await bash(session, line), line
+        assert not any((root / name).is_symlink() or (root / name).exists() for name in ("a", "b", "deep/er", "link"))
+        await session.undo(calls=[call.number for call in session.record.calls() if call.changes])
+        assert tree_of(root) == before
+        assert "could not be brought back" not in await bash(session, "rm -rf dist")
+        assert not (root / "dist").exists()
+
+
+async def test_without_a_record_rm_is_asked_about(root: Path) -> None:
+    async with opened(root, permissions=rule_set("workspace"), record=False) as session:
+        assert "nothing is recorded" in await bash(session, "rm a")
+    assert (root / "a").exists()

@@ -28,7 +28,7 @@ SETS = {
 }
 
 
-ABOUT_PLACES = ("outside", "level_two_places", "level_two_redirections")
+ABOUT_PLACES = ("outside", "level_two_places", "level_two_redirections", "tables_places")
 
 
 def judged(permissions: Permissions, line: str) -> Decision:

@@ -150,7 +150,7 @@ STEPS = [
         command_lines,
         "SHELL_STATE",
         frozenset[str](),
-        bash(Permissions("allow"), "export A=b"),
+        bash(Permissions("allow"), "declare A=b"),
     ),
     Step(
         "texts for a shell are proved too",

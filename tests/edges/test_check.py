@@ -189,7 +189,10 @@ def test_the_guides_table_of_the_sets_is_what_they_do() -> None:
 
 
 def test_a_log_is_judged_line_by_line_with_the_share_of_each_answer(folder: Path) -> None:
-    for name, text in (("log.json", '["ls", "ls -la\\nmytool", "rm x"]'), ("log.txt", "ls\nmytool\n\nrm x\n")):
+    for name, text in (
+        ("log.json", '["ls", "ls -la\\nmytool", "git push"]'),
+        ("log.txt", "ls\nmytool\n\ngit push\n"),
+    ):
         (folder / name).write_text(text, encoding="utf-8")
         result = check("--log", str(folder / name), "--set", "workspace")
         shares = ["allow: 1 of 3 (33.3 %)", "ask: 2 of 3 (66.7 %)", "deny: 0 of 3 (0.0 %)"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from gripfast.builtin.write import write
 from gripfast.call.shell.facts import Facts
 from gripfast.host.files.fs import ScopedFs
-from gripfast.host.files.moving import is_there, moving_refusal
+from gripfast.host.files.moving import has_dashes, is_there, moving_refusal
 from gripfast.host.program.lockfiles import is_locked
 from gripfast.host.program.repository import git_runs
 from gripfast.host.shell.environment import command_path, program_file
@@ -25,15 +28,21 @@ class ShellPlace:
         return self.shells.directory if self.shells is not None else self.start or ""
 
 
-def facts_of(fs: ScopedFs, place: ShellPlace, sandbox: Mode = "auto") -> Facts:
-    """The facts for one session. The sandbox is tried out if it was not before."""
+def facts_of(
+    fs: ScopedFs,
+    place: ShellPlace,
+    sandbox: Mode = "auto",
+    removal_problem: Callable[[str], str | None] | None = None,
+) -> Facts:
+    """The facts for one session. The sandbox is tried out if it was not before. `removal_problem` is for a session
+    with a record: why what a path names could not be put back."""
     level = choose(sandbox).level
     private = ("/tmp",) if level == "bwrap" else ()
 
     def file_of(name: str) -> str | None:
         return program_file(name, command_path(fs.roots, sandboxed=level != "none"), fs.roots)
 
-    return Facts(
+    facts = Facts(
         sandboxed=level != "none",
         is_bash=find_shell(fs.roots).endswith("bash"),
         directory=lambda: place.directory() or fs.roots[0],
@@ -45,4 +54,6 @@ def facts_of(fs: ScopedFs, place: ShellPlace, sandbox: Mode = "auto") -> Facts:
         writer=write.name,
         moving_refusal=lambda path: moving_refusal(path, fs.write_refusal),
         exists=is_there,
+        has_dashes=has_dashes,
     )
+    return facts if removal_problem is None else replace(facts, removal_problem=removal_problem)

@@ -20,36 +20,45 @@ LOOKING = _listed(
     """ls, cat, tac, nl, head, tail, wc, stat, file, du, df, tree, basename, dirname, realpath, readlink, md5sum,
     sha1sum, sha256sum, sha512sum, cksum, cmp, diff, comm, strings, od, hexdump, xxd, base64, sort, uniq, cut, tr,
     paste, join, fold, fmt, column, rev, expand, unexpand, sed, awk, jq, grep, egrep, fgrep, rg, find, fd, fdfind,
-    echo, printf, pwd, true, false, cd, test, type, which, whereis, date, id, whoami, groups, uname, hostname, nproc,
-    uptime, free, ps, seq, sleep, command -v"""
+    echo, printf, pwd, true, false, cd, test, type, which, whereis, date, id, whoami, groups, uname, hostname,
+    nproc, uptime, free, ps, pgrep, lsof, ss, netstat, jobs, seq, sleep, command -v, unzip -l"""
 )
-SHELL_WORDS = _listed(":, exit, return, break, continue, wait, set, read")
+LISTING_ARCHIVES = [f"tar {letters}" for letters in "-tf tf -tzf tzf -tvf tvf -tzvf tzvf -tvzf".split()]
+SHELL_WORDS = _listed(":, exit, return, break, continue, wait, set, read, export")
 LOOKING_EXACTLY = [*_listed("ps aux, ps -ef, git --version, node --version, node -v"), *sorted(VERSIONS)]
 GIT_LOOKING = _listed(
     """status, diff, log, show, whatchanged, reflog, shortlog, branch, tag, rev-parse, rev-list, ls-files, ls-tree,
     blame, describe, grep, cat-file, merge-base, show-ref, for-each-ref, name-rev, check-ignore, diff-tree,
-    count-objects, remote, remote get-url, stash list, stash show, worktree list"""
+    count-objects, remote, remote get-url, stash list, stash show, worktree list, config user.name, config
+    user.email"""
 )
 
 # They run the project's own code, or write in the workspace.
 WORKING = _listed(
     """pytest, python -m pytest, python3 -m pytest, python -m unittest, python3 -m unittest, python -m mypy, python3
-    -m mypy, python -m json.tool, python3 -m json.tool, ruff check, ruff format, mypy, pyright, black, isort, flake8,
-    tox, nox, uv sync, uv lock, uv pip, pip install, pip3 install, pip list, pip show, pip freeze, npm test, npm
-    run, npm ci, npm install, npm ls, npm root, npm outdated, npx, pnpm install, pnpm run, pnpm test, pnpm build,
-    pnpm lint, yarn install, yarn run, yarn test, yarn build, yarn lint, bun install, bun test, bun run, tsc, tsgo,
-    tsx, ts-node, eslint, prettier, vitest, jest, mocha, biome, cargo test, cargo check, cargo build, cargo clippy,
-    cargo fmt, cargo tree, cargo run, cargo doc, cargo bench, cargo update, cargo metadata, go test, go build, go
-    vet, go list, go run, go mod tidy, go mod download, go mod verify, go fmt, go doc, gofmt, gradle, ./gradlew,
-    mvn, ./mvnw, make, mkdir, touch, rmdir, cp, mv, tee, sed -i, sed -i.bak, sed -E -i, sed -r -i, sed -Ei, git add,
-    git commit, git switch, git checkout, git stash, git stash push, git stash pop, git stash apply, git merge,
-    git rebase, git restore --staged, git mv, git worktree add, git worktree prune"""
+    -m mypy, python -m json.tool, python3 -m json.tool, python -m py_compile, python3 -m py_compile, python -m
+    compileall, python3 -m compileall, python -m venv, python3 -m venv, uv venv, ruff check, ruff format, mypy,
+    pyright, black, isort, flake8, tox, nox, uv sync, uv lock, uv pip, pip install, pip3 install, pip list, pip
+    show, pip freeze, npm test, npm run, npm ci, npm install, npm i, npm ls, npm root, npm outdated, npm audit, npm
+    view, npm info, npm explain, npm pack --dry-run, npx, pnpm install, pnpm run, pnpm test, pnpm build, pnpm lint,
+    yarn install, yarn run, yarn test, yarn build, yarn lint, bun install, bun test, bun run, tsc, tsgo, tsx,
+    ts-node, eslint, prettier, vitest, jest, mocha, biome, cargo test, cargo check, cargo build, cargo clippy, cargo
+    fmt, cargo tree, cargo run, cargo doc, cargo bench, cargo update, cargo metadata, go test, go build, go vet, go
+    list, go run, go mod tidy, go mod download, go mod verify, go fmt, go doc, gofmt, gradle, ./gradlew, mvn,
+    ./mvnw, make, mkdir, touch, rmdir, cp, mv, tee, sed -i, sed -i.bak, sed -E -i, sed -r -i, sed -Ei, git add, git
+    commit, git switch, git checkout, git stash, git stash push, git stash pop, git stash apply, git merge, git
+    rebase, git restore --staged, git mv, git worktree add, git worktree prune, curl, docker ps, docker images,
+    docker logs, kill"""
 )
+ACTIVATING = [
+    f"{word} {place}/bin/activate" for word in ("source", ".") for place in (".venv", "venv", "./.venv", "./venv")
+]
 # Where the project's code may run, the project's own programs may also say which they are. rustup and go fetch the
 # version that the project names, so these say it nowhere else.
 SAYING_VERSIONS = [*sorted(VERSIONS), *_listed("cargo --version, rustc --version, go version")]
 WORKING_ANYHOW = _listed("git tag ?*, git tag -a ?* -m ?*")  # plain words, so no other options
-REMOVING = _listed("rm")
+REMOVING = _listed("rm")  # only what the record can bring back
+REMOVING_TREES = _listed("rm -r, rm -R, rm -f, rm -rf, rm -fr, rm -Rf")
 
 # What can't be taken back, or reaches beyond the machine: asked about even where everything else is allowed.
 NOT_LIGHTLY = _listed(
@@ -93,14 +102,17 @@ def _for_commands(patterns: Iterable[str], action: Action) -> list[PermissionRul
 
 
 def _looking() -> list[PermissionRule]:
-    programs = [f"{program} *" for program in (*LOOKING, *SHELL_WORDS)]
+    programs = [f"{program} *" for program in (*LOOKING, *LISTING_ARCHIVES, *SHELL_WORDS)]
     git = [f"git {command} *" for command in GIT_LOOKING]
     return _for_commands([*programs, *LOOKING_EXACTLY, *git], "allow")
 
 
 def _working() -> list[PermissionRule]:
     anyhow = [PermissionRule("effect:run", pattern, "allow", any_options=True) for pattern in WORKING_ANYHOW]
-    return [*_for_commands([f"{program} *" for program in (*WORKING, *SAYING_VERSIONS)], "allow"), *anyhow]
+    return [
+        *_for_commands([f"{program} *" for program in (*WORKING, *ACTIVATING, *SAYING_VERSIONS)], "allow"),
+        *anyhow,
+    ]
 
 
 def _read_only() -> Permissions:
@@ -108,22 +120,26 @@ def _read_only() -> Permissions:
     return Permissions("deny", [*tools, *_looking()], inside_only=True)
 
 
-def _workspace(*, undo: bool = False) -> Permissions:
-    """`undo` says that what is removed can be brought back, so that `rm` inside the workspace needs no question."""
+def _removing(programs: Iterable[str]) -> list[PermissionRule]:
+    return [PermissionRule("effect:run", f"{program} *", "allow", undoable=True) for program in programs]
+
+
+def _workspace() -> Permissions:
     tools = _for_tools(["effect:read", "effect:write", *_of_the_session()], "allow")
-    removing = _for_commands([f"{program} *" for program in REMOVING], "allow") if undo else []
-    return Permissions("ask", [*tools, *_looking(), *_working(), *removing], inside_only=True, unknown_reads=True)
+    rules = [*tools, *_looking(), *_working(), *_removing(REMOVING)]
+    return Permissions("ask", rules, inside_only=True, unknown_reads=True)
 
 
 def _trusted() -> Permissions:
     not_lightly = [f"{program} *" for program in NOT_LIGHTLY]
-    return Permissions("allow", _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask"))
+    asked = _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask")
+    return Permissions("allow", [*_removing(REMOVING_TREES), *asked])
 
 
 IN_WORDS: Mapping[str, str] = {
     "read-only": "commands may only look at the workspace",
     "workspace": "what leaves the workspace and unknown programs are asked about",
-    "trusted": "what can't be undone or reaches other machines (push, publish, sudo, ssh, rm -r) is asked about",
+    "trusted": "what can't be undone or reaches other machines (push, publish, sudo, ssh) is asked about",
 }
 """What each set holds back, for the model and for people, after `Rules: `."""
 

@@ -19,6 +19,7 @@ from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import AskCallback, PostToolCall, PreToolCall, Remember
 from gripfast.call.rules import Permissions, Spell, rules_hook
 from gripfast.call.run import Session
+from gripfast.call.shell.facts import Facts
 from gripfast.errors import InvalidArgument
 from gripfast.framework.context import Factory
 from gripfast.framework.definition import Tool
@@ -28,6 +29,7 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
 from gripfast.host.record.record import Record
+from gripfast.host.record.removal import removal_problem
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
 from gripfast.host.record.undo import UndoResult, undo
@@ -210,10 +212,11 @@ def open_session(
     outputs, where, watch = output_cache(cache, id), place or ShellPlace(), _LazyWatch(fs)
     chosen = [*described(TOOLS if builtin is None else builtin, sandbox, rules), *tools]
     recorded = _record(fs, id, record, redact)
+    facts = functools.partial(facts_of, fs, where, sandbox, _removal(recorded, watch))
     shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
     shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets), WATCH.id: watch.get}
     shared |= {RECORD.id: lambda: recorded} if recorded else {}
-    hooks = (*_rules(permissions, fs, where, sandbox), *before)
+    hooks = (*_rules(permissions, fs, facts), *before)
     judged = functools.partial(_placed, fs)
     options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
     options |= {"cache": outputs, "logger": logger, "id": id, "overrides": {**shared, **(overrides or {})}}
@@ -230,13 +233,15 @@ def _record(
     return Record(fs, id, options, redact) if redact else Record(fs, id, options)
 
 
-def _rules(
-    permissions: Permissions | None, fs: ScopedFs, place: ShellPlace, sandbox: Mode
-) -> tuple[PreToolCall, ...]:
+def _rules(permissions: Permissions | None, fs: ScopedFs, facts: Callable[[], Facts]) -> tuple[PreToolCall, ...]:
     """The rules come before any other hook, and know the workspace and the machine."""
     if permissions is None:
         return ()
-    return (rules_hook(permissions.within(fs.roots, facts_of(fs, place, sandbox)), spelling(fs)),)
+    return (rules_hook(permissions.within(fs.roots, facts()), spelling(fs)),)
+
+
+def _removal(record: Record | None, watch: _LazyWatch) -> Callable[[str], str | None] | None:
+    return None if record is None else lambda path: removal_problem(record, watch.get(), path)
 
 
 def _placed(fs: ScopedFs, tool: Tool, subject: object) -> object:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from gripfast.call.decision import Action, Decision, PermissionRule, strictest
 from gripfast.call.places import LinePlaces, may_place_links, without_command
-from gripfast.call.resolved import git_problem, is_shadowed, npx_problem, program_problem
+from gripfast.call.resolved import git_problem, is_shadowed, npx_problem, program_problem, removal_problem
 from gripfast.call.shell.commands import CommandPattern, Tables, command_pattern, open_words_problem, plainly
 from gripfast.call.shell.denied import DEEPEST, Words, sightings, unknown_where_run, unproved_text, walked
-from gripfast.call.shell.options import Program
-from gripfast.call.shell.programs import INTERPRETERS, PROJECT, SHELL_STATE, VERSIONS, WRAPPERS
+from gripfast.call.shell.options import WRITING, Program
+from gripfast.call.shell.programs import GIT_CHANGING, INTERPRETERS, PROJECT, SHELL_STATE, VERSIONS, WRAPPERS
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.recogniser import Proved, recognise
 from gripfast.call.shell.words import (
@@ -27,7 +27,7 @@ from gripfast.call.shell.words import (
     assignment_problem,
     plain_words,
 )
-from gripfast.call.shell.wrapping import runs_the_project, unwrapped
+from gripfast.call.shell.wrapping import run_by_find, runs_the_project, unwrapped
 from gripfast.text.escape import escaped
 from gripfast.text.fold import folded
 
@@ -82,13 +82,28 @@ class LineRules:
         parts: list[Decision] = []
         places = self._places(script)
         changing = sum(may_place_links(command.words) for command in script.commands)
-        for command in script.commands:
+        making = [self._may_make_names(command) for command in script.commands]
+        for at, command in enumerate(script.commands):
             others = changing - may_place_links(command.words)
-            parts.append(self._judge_part(command, replace(places, changes=others > 0)))
+            makes = command.repeated or bool(command.redirects) or any((*making[:at], *making[at + 1 :]))
+            parts.append(self._judge_part(command, replace(places, changes=others > 0, makes_names=makes)))
             places = places.after(command)
-        decision = strictest([*self._elsewhere(script), *self._fetched(script), *parts])
+        about_all = (*self._elsewhere(script), *self._fetched(script), *self._made(script))
+        decision = strictest([*about_all, *parts])
         commands = tuple(plain_words(command.words) for command in script.commands if command.words)
         return replace(decision, commands=commands, parts=tuple(parts))
+
+    def _may_make_names(self, command: Command) -> bool:
+        """Whether a command may put files where there were none: whatever is not known to only look."""
+        if any(redirect.way == "write" and redirect.target != "/dev/null" for redirect in command.redirects):
+            return True
+        if not command.words or command.words[0] == "cd":
+            return False
+        argv = plainly(command.words)
+        found = self.tables.find(argv)
+        if found is None or found[1].project or found[1].operands in WRITING:
+            return True
+        return any(" ".join(map(str, argv[1:end])) in GIT_CHANGING for end in (2, 3)) and argv[0] == "git"
 
     def _read(self, line: str) -> Script | NotProvable:
         """Level one where every word is known; level two where every command is."""
@@ -126,13 +141,25 @@ class LineRules:
             yield Decision("ask", f"the working directory, {escaped(here)}, is outside the workspace")
 
     def _fetched(self, script: Script) -> Iterator[Decision]:
-        """An interpreter without a script runs what it is fed; here it may be what another command fetches."""
-        names = {str(word).rpartition("/")[2] for command in script.commands for word in command.words[:1]}
-        if names.isdisjoint(("curl", "wget")):
+        """An interpreter without a script runs what it is fed; here it may be what another command fetches or
+        decodes."""
+        commands = [_innermost(command.words) for command in script.commands if command.words]
+        names = {str(argv[0]).rpartition("/")[2] for argv in commands}
+        if names.isdisjoint(_MAKES_INPUT):
             return
-        fed = [command.words for command in script.commands if _runs_its_input(command.words)]
+        fed = [argv for argv in commands if _runs_its_input(argv)]
         if fed:
-            yield Decision("ask", f"`{_shown(fed[0])}` may run what the line fetches")
+            yield Decision("ask", f"`{_shown(fed[0])}` may run what the line fetches or decodes")
+
+    def _made(self, script: Script) -> Iterator[Decision]:
+        """make runs what variables name, also those that the line sets before."""
+        if self.default_action == "allow" or not any(_makes(command.words) for command in script.commands):
+            return
+        if any(
+            command.words[:1] == ("export",) or (command.assigned and not command.words)
+            for command in script.commands
+        ):
+            yield Decision("ask", "make runs what variables name, and one is set before")
 
     def _judge_unproved(self, line: str, proof: NotProvable) -> Decision:
         """Never allowed. Denied when a denied command is seen in it."""
@@ -192,11 +219,24 @@ class LineRules:
             return allowed or replace(_by(*asked), action="ask")
         if allowed is not None and allowed.action == "allow":
             return allowed
-        inner = unwrapped(argv) if depth < DEEPEST and not is_shadowed(argv, places) else None
-        if inner is not None:
-            judged = self._judge_command(inner, places, depth + 1)
+        if depth == DEEPEST or is_shadowed(argv, places):
+            return allowed or self._by_default(argv, places)
+        if (found := run_by_find(argv)) is not None:
+            return strictest([self._judge_run(part, places, depth) for part in (found.rest, *found.run)])
+        inner = unwrapped(argv)
+        if inner is not None and argv[0] != "command":
+            judged = self._judge_run(inner, places, depth)
             return judged if not runs_the_project(argv) or _is_for_projects(judged) else self._wrapped(argv)
+        if inner is not None:
+            return self._judge_command(inner, places, depth + 1)
         return allowed or self._by_default(argv, places)
+
+    def _judge_run(self, argv: Argv, places: LinePlaces, depth: int) -> Decision:
+        """A command that another program runs, and not the shell: the shell's own `echo` is a file there."""
+        judged = self._judge_command(argv, places, depth + 1)
+        if judged.action == "allow" and is_shadowed(argv, places, by_shell=False):
+            return Decision("ask", f"`{argv[0]}` is a file in the workspace, and not the system's", judged.rule)
+        return judged
 
     def _wrapped(self, argv: Argv) -> Decision:
         reason = (
@@ -205,8 +245,11 @@ class LineRules:
         return Decision("deny" if self._denies_the_rest() else "ask", reason)
 
     def _first_allow(self, argv: Argv, before: int | None, places: LinePlaces) -> Decision | None:
-        """The first rule that allows the command and can vouch for its words; ask where rules match but none can."""
+        """The first rule that allows the command and can vouch for its words; ask where rules match but none can, for
+        the reason of the most specific."""
         doubt: Decision | None = None
+        specific = -1
+        argv, places = places.as_git_moves(argv)
         plain, named = dict.fromkeys((argv, plainly(argv))), self._by_name(argv)
         for known in _about(self.allows, plainly(argv)[0]):
             if before is not None and known.order > before:
@@ -218,7 +261,9 @@ class LineRules:
             problem = self._problem(known, words, places)
             if problem is None:
                 return _by(known, words)
-            doubt = doubt or Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
+            if len(known.pattern.words) > specific:
+                specific = len(known.pattern.words)
+                doubt = Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
         return doubt
 
     def _by_name(self, argv: Argv) -> Argv:
@@ -238,7 +283,8 @@ class LineRules:
         if argv[0] == "npx" and known.pattern.open_end:
             return npx_problem(argv, self.tables, places, inside_only=self.inside_only)
         problem = open_words_problem(argv, known.pattern, self.tables, places, inside_only=self.inside_only)
-        return problem or program_problem(argv, self.tables, places, only_looks=known.rule.pattern in VERSIONS)
+        problem = problem or program_problem(argv, self.tables, places, only_looks=known.rule.pattern in VERSIONS)
+        return problem or (removal_problem(argv, places) if known.rule.undoable else None)
 
     def _by_default(self, argv: Argv, places: LinePlaces) -> Decision:
         if self.default_action == "allow" and (problem := self._what_is_unsafe_anyway(argv, places)) is not None:
@@ -268,7 +314,7 @@ class LineRules:
         found = self.tables.find(argv)
         if found is None:
             return False
-        return found[1].operands not in ("names", "format", "test") or (
+        return found[1].operands not in ("names", "sets", "format", "test") or (
             open_words_problem(argv, command_pattern(f"{found[0]} *"), self.tables, places, inside_only=False) is None
         )
 
@@ -293,11 +339,31 @@ def _is_for_projects(judged: Decision) -> bool:
     return judged.rule.pattern not in VERSIONS and command_pattern(judged.rule.pattern).program in PROJECT
 
 
+# They fetch what is not on the machine, or make readable what nobody could read in the line.
+_MAKES_INPUT = frozenset(
+    """curl wget fetch aria2c lynx links http https xh nc ncat netcat socat telnet ftp sftp scp ssh openssl base64
+    base32 basenc xxd uudecode gpg gunzip zcat gzip bunzip2 bzcat bzip2 unxz xzcat xz zstdcat zstd unzip tr
+    rev""".split()
+)
+_FROM_INPUT = re.compile(r"-|/dev/(?:stdin|fd/0)|/proc/self/fd/0|-[a-zA-Z]{1,2}|--")
+
+
+def _innermost(argv: Argv) -> Argv:
+    """The command behind wrappers whose words are plain: `timeout 5 python3` is `python3`."""
+    for _ in range(DEEPEST):
+        inner = unwrapped(argv)
+        if inner is None:
+            break
+        argv = inner
+    return argv
+
+
 def _runs_its_input(argv: Argv) -> bool:
-    name = str(argv[0]).rpartition("/")[2] if argv else ""
-    if name not in INTERPRETERS and not _is_shell(name):
+    name = str(argv[0]).rpartition("/")[2]
+    if name not in INTERPRETERS and not _is_shell(name) and not re.fullmatch(r"python[0-9.]+", name):
         return False
-    return all(word in ("-", "/dev/stdin", "-u", "-s", "-x") for word in argv[1:])
+    rest = [word for word in argv[1:] if word not in ("-c", "-e", "-m", "-V", "-v", "-h", "-f")]
+    return len(rest) == len(argv) - 1 and all(_FROM_INPUT.fullmatch(str(word)) for word in rest)
 
 
 def _makes(argv: Argv) -> bool:

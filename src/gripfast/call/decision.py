@@ -22,7 +22,8 @@ class PermissionRule:
 
     `tool` is a tool's name in any case, `*`, or `effect:read`, `effect:write`, `effect:run` for all tools with
     that effect. `pattern` is a path glob for tools on files, or the words of a command for tools that run commands.
-    `any_options` accepts every option of the commands it allows. `source` says where the rule comes from.
+    `any_options` accepts every option of the commands it allows. `undoable` holds only for commands whose every path
+    the session's record can bring back. `source` says where the rule comes from.
     """
 
     tool: str
@@ -32,6 +33,7 @@ class PermissionRule:
     counterexamples: tuple[str, ...] = ()
     any_options: bool = False
     source: str = ""
+    undoable: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examples", tuple(self.examples))

@@ -36,6 +36,7 @@ class LinePlaces:
     trusting: bool = False  # what no rule is about is allowed, so that only what is surely closed is asked about
     changes: bool = False  # some other command of the line may put links where there were none
     has_changed: bool = False  # one before this has
+    makes_names: bool = True  # another command of the line, or this one in a loop, may make files
 
     # --- reading ---
 
@@ -50,6 +51,8 @@ class LinePlaces:
             return False
         if _AT_HOME.search(word.text):
             return True
+        if word.beneath:
+            return any(self.outside(place) for place in word.beneath)
         if word.glob is not None:
             return self.workspace.outside(_GLOB_MARKS.sub("x", word.glob)) or _may_step_up(word.glob)
         if self.workspace.outside(word.text.translate(_QUOTES)):
@@ -66,6 +69,10 @@ class LinePlaces:
         that no rule is about; what a rule asks about, what is outside and what is protected stays closed."""
         decision = self.write(word, vouched=True)
         return None if decision.action == "allow" else decision.reason
+
+    def knows_protected(self, word: Word) -> bool:
+        """Whether the scope knows if other programs run what this names: one path, and not all that is in it."""
+        return self.facts.writes_to is not None and isinstance(word, str) and not word.endswith(("/.", "/./"))
 
     def write(self, word: Word, *, vouched: bool = False) -> Decision:
         """Judged like Write on that path, in every directory where the shell may be."""
@@ -104,6 +111,21 @@ class LinePlaces:
         places = [posixpath.join(where, path) for where in self.directories]
         problems = (self.facts.moving_refusal(place) for place in places if place.startswith("/"))
         return next((problem for problem in problems if problem is not None), None)
+
+    def removal_problem(self, word: Word) -> str | None:
+        """Why what a word names could not be brought back once it is removed."""
+        if self.is_lost or self.has_changed or (isinstance(word, Unknown) and word.glob is None):
+            return f"it is known only later what `{word}` is"
+        path = str(word.glob if isinstance(word, Unknown) else word)
+        places = (posixpath.join(where, path) for where in self.directories)
+        return next(filter(None, map(self.facts.removal_problem, places)), None)
+
+    def may_be_option(self, word: Unknown) -> bool:
+        """Whether a word that only the shell knows may become an option. A pattern may not where no name starts with
+        a dash and the line makes none."""
+        if not word.may_be_option or word.glob is None or word.glob.startswith("-"):
+            return word.may_be_option
+        return self.is_lost or self.makes_names or any(map(self.facts.has_dashes, self.directories))
 
     def has(self, word: Word) -> bool:
         """Whether a word names a file or directory that is there."""
@@ -148,6 +170,15 @@ class LinePlaces:
         return Decision("allow", f"`{path}` is read")
 
     # --- moving ---
+
+    def as_git_moves(self, argv: Argv) -> tuple[Argv, LinePlaces]:
+        """`git -C dir log` as `git log` in that directory, if it is plain and inside the workspace."""
+        if argv[:2] != ("git", "-C") or len(argv) < 4 or not isinstance(argv[2], str):
+            return argv, self
+        if not argv[2] or argv[2].startswith("-") or ".." in argv[2].split("/") or self.workspace.outside(argv[2]):
+            return argv, self
+        moved = tuple(posixpath.normpath(posixpath.join(where, argv[2])) for where in self.directories)
+        return ("git", *argv[3:]), replace(self, directories=tuple(dict.fromkeys(moved)))
 
     def after(self, command: Command) -> LinePlaces:
         """The places for the next command."""

@@ -23,10 +23,10 @@ _SENDS = re.compile(
 )
 # Programs that run the words they are given, or remove them.
 _RUNNERS = frozenset(
-    """concurrently cross-env cross-env-shell dotenv dotenv-cli dotenvx dotenv-flow env-cmd nodemon shx zx npm npx pnpm yarn bun
-    deno node sh bash npm-run-all npm-run-all2 run-s run-p run-z start-server-and-test start-test wait-on chokidar
-    chokidar-cli onchange lerna nx turbo pm2 forever husky rimraf del-cli trash execa per-env better-npm-run wireit
-    foreach-cli c8 nyc degit create-react-app""".split()
+    """concurrently cross-env cross-env-shell dotenv dotenv-cli dotenvx dotenv-flow env-cmd nodemon shx zx npm npx
+    pnpm yarn bun deno node sh bash npm-run-all npm-run-all2 run-s run-p run-z start-server-and-test start-test
+    wait-on chokidar chokidar-cli onchange lerna nx turbo pm2 forever husky rimraf del-cli trash execa per-env
+    better-npm-run wireit foreach-cli c8 nyc degit create-react-app""".split()
 )
 _RUNS_TEXT = ("-e", "--eval", "-p", "--print", "-c", "--call", "-x", "--exec", "--command")
 
@@ -54,10 +54,11 @@ def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_look
     return _git_words_problem(argv, places) or git_problem(argv, places)
 
 
-def is_shadowed(argv: Argv, places: LinePlaces) -> bool:
-    """Whether a program that should be the system's is a file in the workspace."""
+def is_shadowed(argv: Argv, places: LinePlaces, *, by_shell: bool = True) -> bool:
+    """Whether a program that should be the system's is a file in the workspace. `by_shell` says that the shell runs
+    it, which has some of them itself."""
     name = str(argv[0])
-    file = None if name in BUILTINS or name in PROJECT else places.facts.file_of(name)
+    file = None if (by_shell and name in BUILTINS) or name in PROJECT else places.facts.file_of(name)
     return file is not None and is_below(file, *places.workspace.roots)
 
 
@@ -77,6 +78,15 @@ def moving_problem(argv: Argv, places: LinePlaces) -> str | None:
         if (problem := places.moving_problem(source)) is not None:
             return f"`{argv[0]}` of `{source}`: {problem}"
     return None
+
+
+def removal_problem(argv: Argv, places: LinePlaces) -> str | None:
+    """Why what a command removes could not be brought back."""
+    words = argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    operands = [*(word for word in words[:end] if not str(word).startswith("-")), *words[end + 1 :]]
+    problems = (places.removal_problem(word) for word in operands)
+    return next((f"`{argv[0]}`: {problem}" for problem in problems if problem is not None), None)
 
 
 def _git_words_problem(argv: Argv, places: LinePlaces) -> str | None:

@@ -29,6 +29,14 @@ def _is_not_there(path: str) -> bool:
     return False
 
 
+def _has_dashes(directory: str) -> bool:
+    return True
+
+
+def _not_recorded(path: str) -> Problem:
+    return "nothing is recorded, so what is removed could not be brought back"
+
+
 def _nothing_runs(directory: str, looks: bool) -> Problem:
     return None
 
@@ -44,7 +52,9 @@ class Facts:
     file at or above a directory names a package's program. `git_runs` says what of a repository's own configuration
     would be run by git in a directory, by a command that only looks or by one that changes something. `writer` is the
     tool whose rules also hold for the files that a command writes. `moving_refusal` says why what a path or pattern
-    names may not be put elsewhere as it is. `exists` says whether there is something at a path.
+    names may not be put elsewhere as it is. `exists` says whether there is something at a path. `has_dashes` says
+    whether some name in a directory starts with a dash, so that a pattern may become an option. `removal_problem`
+    says why what a path or pattern names could not be brought back once it is removed.
     """
 
     sandboxed: bool = False
@@ -58,6 +68,8 @@ class Facts:
     writer: str = ""
     moving_refusal: Callable[[str], Problem] = _not_refused
     exists: Callable[[str], bool] = _is_not_there
+    has_dashes: Callable[[str], bool] = _has_dashes
+    removal_problem: Callable[[str], Problem] = _not_recorded
 
 
 NOTHING_KNOWN = Facts()

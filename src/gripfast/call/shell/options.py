@@ -35,6 +35,9 @@ Operands: TypeAlias = Literal[
     "moved",
     "test",
     "names",
+    "sets",
+    "jobs",
+    "local",
 ]
 Style: TypeAlias = Literal["gnu", "words"]
 
@@ -51,6 +54,9 @@ OPERANDS: Mapping[str, str] = {
     "moved": "paths, and a last one that they are written to",
     "test": "a test of texts, numbers or files",
     "names": "names of variables",
+    "sets": "names of variables, with or without a value",
+    "jobs": "jobs that this shell has started: `%1`, `$!`",
+    "local": "addresses of this machine: `localhost:8000/path`",
     "text": "text that names no file",
     "text paths": "one text, then paths",
     "targets": "plain names, without `=`",
@@ -76,7 +82,8 @@ class Program:
     may have one attached, `=TEXT` says the value names no file, `=ANY` that it may also look like an option,
     `-#` is a number (`head -20`), `*` is any option. `after` are the options allowed after `--`, where a program
     hands them on. `instead` are options that take the place of the first text (`grep -e`). In the style `words`
-    an option is a whole word with one dash (`find -name`). `=SED` is a value that must be a plain sed script.
+    an option is a whole word with one dash (`find -name`). `=SED` is a value that must be a plain sed script,
+    `=NULL` one that must be /dev/null.
 
     `unknown` says that no option of the program does harm, so that it may have any word, also one that only the shell
     knows. `project` is for programs that run the project's own code, and so may lie in the workspace themselves.
@@ -99,6 +106,7 @@ class _Option:
     text: bool  # the value names no file
     any: bool  # it may even start with a dash
     sed: bool = False  # the value is a script
+    null: bool = False  # the value must be /dev/null
 
 
 @lru_cache(maxsize=1024)
@@ -106,7 +114,7 @@ def _table(options: str) -> Mapping[str, _Option]:
     return dict(_entry(word) for word in options.split())
 
 
-_ENTRY = re.compile(r"(?P<name>-#|\*|--?[A-Za-z0-9?@.][\w.-]*)(?P<value>=|\[=\])?(?P<text>TEXT|ANY|SED)?")
+_ENTRY = re.compile(r"(?P<name>-#|\*|--?[A-Za-z0-9?@.][\w.-]*)(?P<value>=|\[=\])?(?P<text>TEXT|ANY|SED|NULL)?")
 
 
 def _entry(word: str) -> tuple[str, _Option]:
@@ -119,7 +127,7 @@ def _entry(word: str) -> tuple[str, _Option]:
     if entry["value"]:
         value = "needed" if entry["value"] == "=" else "attached"
     kind = entry["text"]
-    return entry["name"], _Option(value, bool(kind), kind in ("ANY", "SED"), kind == "SED")
+    return entry["name"], _Option(value, bool(kind), kind in ("ANY", "SED"), kind == "SED", kind == "NULL")
 
 
 def check_program(program: Program) -> None:
@@ -144,6 +152,14 @@ class PlaceJudge(Protocol):
 
     def write_problem(self, word: Word) -> str | None:
         """Why a place may not be written."""
+        ...
+
+    def may_be_option(self, word: Unknown) -> bool:
+        """Whether a word may become an option."""
+        ...
+
+    def knows_protected(self, word: Word) -> bool:
+        """Whether `write_problem` knows which names other programs run, for this very word."""
         ...
 
 
@@ -186,18 +202,29 @@ _MAVEN_GOAL = re.compile(r"[^:]*|dependency:(?:tree|analyze|list)")
 _BUN_SCRIPT = re.compile(
     r"(?:test|build|lint|dev|start|format|fmt|type-?check|check|clean|preview|generate)(?:[:-][\w:-]+)?|[\w./-]+\.[cm]?[jt]sx?"
 )
+_ARCHIVE = re.compile(r"[^:]*")  # `host:file` is fetched with a remote shell
 _YARN_SCRIPT = re.compile(r"(?!node$|env$).*")  # yarn has these besides the project's scripts
 _SHAPES = {
     "go run": _GO_PACKAGE,
     "bun run": _BUN_SCRIPT,
     "yarn run": _YARN_SCRIPT,
+    **{
+        f"tar {letters}": _ARCHIVE
+        for letters in ("-tf", "tf", "-tzf", "tzf", "-tvf", "tvf", "-tzvf", "tzvf", "-tvzf")
+    },
     "mvn": _MAVEN_GOAL,
     "./mvnw": _MAVEN_GOAL,
 }
 
 
+# Values of curl's that begin with `@` are read from files, and `%output{…}` in a format writes one.
+_CURL_FILE = re.compile(r"-{0,2}[\w-]*=?@|.*%output", re.DOTALL)
+
+
 def _shape_problem(name: str, reading: _Reading) -> str | None:
-    named = reading.operands if name.endswith(("mvn", "mvnw")) else reading.operands[:1]
+    named = reading.operands if name.endswith(("mvn", "mvnw")) or name.startswith("tar ") else reading.operands[:1]
+    if name == "curl" and (odd := [word for word in reading.words if _CURL_FILE.match(str(word))]):
+        return f"`{odd[0]}`, which may read or write a file"
     if name in _SHAPES and (odd := [word for word in named if not _fits(_SHAPES[name], word)]):
         return f"`{odd[0]}`, which may not be the project's own"
     if reading.program.leading and not named and not {"--version", "--help"} & {*reading.words}:
@@ -246,7 +273,7 @@ def _read_options(program: Program, reading: _Reading) -> str | None:
 
 
 _Took: TypeAlias = tuple[int, str | None]
-_WITHOUT_DASHES = ("names", "test", "refs")
+_WITHOUT_DASHES = ("names", "test", "refs", "sets", "jobs", "local")
 
 
 def _read_unknown(table: Mapping[str, _Option], reading: _Reading, at: int) -> _Took:
@@ -255,10 +282,16 @@ def _read_unknown(table: Mapping[str, _Option], reading: _Reading, at: int) -> _
     assert isinstance(word, Unknown)
     if word.prefix.startswith("--") and "=" in word.prefix:
         option = table.get(word.prefix.partition("=")[0])
-        if option is not None and option.value != "no" and not option.sed:
+        if option is not None and option.value != "no" and not option.sed and not _SIGNATURE.search(word.text):
             leaves = reading.strict and not option.text and reading.places.outside(word)
             return 1, f"`{word}`, which may leave the workspace" if leaves else None
-    if word.may_be_option and not reading.program.unknown and reading.program.operands != "test":
+    is_job = reading.program.operands == "jobs" and word.text in ("$!", '"$!"')
+    if (
+        reading.program.operands != "test"
+        and not is_job
+        and not reading.program.unknown
+        and reading.places.may_be_option(word)
+    ):
         return 1, f"`{word}`, which may be an option; write it behind `--`, or with `./` before it"
     _take_operand(reading, at)
     return 1, None
@@ -365,6 +398,8 @@ def _value_problem(option: _Option, name: str, value: Word | None, reading: _Rea
         return f"`{name} {value}`, which may be more than one word; quote it"
     if option.sed and not (isinstance(value, str) and PLAIN["sed"](value)):
         return f"`{name} {value}`: not {OPERANDS['sed'].partition(',')[0]}"
+    if option.null and value != "/dev/null":
+        return f"`{name} {value}`, which would be written"
     if option.text and _SIGNATURE.search(str(value or "")):
         return f"`{name} {value}`, which runs the program that checks signatures"
     if value and reading.strict and not option.text and reading.places.outside(value):
@@ -396,6 +431,8 @@ def _operand_problem(kind: Operands, reading: _Reading) -> str | None:
         return f"`{odd[0]}`, a file that other programs run"
     if kind == "names" and (name := next((word for word in loose if not _may_be_set(word)), None)) is not None:
         return f"`{name}`: setting it may change what runs"
+    if kind == "sets" and (problem := next(filter(None, map(_setting_problem, loose)), None)) is not None:
+        return problem
     if kind in _EACH and (odd := [word for word in loose if not _fits(_EACH[kind], word)]):
         return f"`{odd[0]}`: not {OPERANDS[kind].partition(',')[0]}"
     if kind in WRITING:
@@ -408,6 +445,8 @@ def _without_operands(kind: Operands, reading: _Reading) -> str | None:
         return "no directory, which is the home directory"
     if kind == "edited" and not reading.text_given:
         return "no script"
+    if kind in ("jobs", "local"):
+        return f"none of {OPERANDS[kind].partition(':')[0]}"
     return None
 
 
@@ -420,6 +459,10 @@ def _are_many(words: Sequence[Word]) -> bool:
 
 
 def _fits(pattern: re.Pattern[str], word: Word) -> bool:
+    if isinstance(word, Unknown) and pattern is _EACH["jobs"]:
+        return word.text in ("$!", '"$!"')
+    if isinstance(word, Unknown) and pattern is _EACH["local"]:
+        return False
     if isinstance(word, Unknown):
         return word.number == "digits" or (word.glob is not None and pattern.fullmatch(word.glob) is not None)
     return pattern.fullmatch(word) is not None
@@ -427,6 +470,14 @@ def _fits(pattern: re.Pattern[str], word: Word) -> bool:
 
 def _may_be_set(word: Word) -> bool:
     return isinstance(word, str) and assignment_problem(word, None) is None
+
+
+def _setting_problem(word: Word) -> str | None:
+    """What is wrong with `NAME` or `NAME=value` after `export`."""
+    name, equals, value = str(word).partition("=")
+    if isinstance(word, Unknown) and (word.many or "=" not in word.prefix):
+        return f"`{word}`, which is known only later"
+    return assignment_problem(name, value if equals and isinstance(word, str) else None)
 
 
 _FIRST = {"format": "format", "sed": "sed", "edited": "sed", "awk": "awk", "jq": "jq"}
@@ -448,6 +499,11 @@ _EACH = {
     "targets": re.compile(_TARGET, re.ASCII),
     "scripts": re.compile(_PUBLISHES + _TARGET, re.ASCII | re.IGNORECASE),
     "plus": re.compile(r"\+.*", re.DOTALL),
+    "jobs": re.compile(r"%[0-9%+-]?"),
+    "local": re.compile(
+        r"(?:https?://)?(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?:[/?][\w./~%&=?,:;+-]*)?",
+        re.ASCII | re.IGNORECASE,
+    ),
     "new": re.compile(r"(?:\./)?(?!\.)(?!.*/\.).*", re.DOTALL),
     "refs": re.compile(r"(?!.*\.[A-Za-z]\w{0,4}$)[A-Za-z0-9_@][A-Za-z0-9_./@{}^~-]*|-", re.ASCII),
 }
@@ -470,7 +526,7 @@ def _writing_problem(kind: Operands, reading: _Reading) -> str | None:
             f"{paths[-1]}/{str(path).rstrip('/').rpartition('/')[2]}" for path in paths[:-1] if isinstance(path, str)
         ]
     for path in paths:
-        if kind == "moved" and _HIDDEN.search(str(path)):
+        if kind == "moved" and _HIDDEN.search(str(path)) and not reading.places.knows_protected(path):
             return f"`{path}`: what is put there may be run by other programs"
         if (problem := reading.places.write_problem(path)) is not None:
             return f"`{path}`: {problem}"
@@ -502,7 +558,7 @@ def _test_problem(words: Sequence[Word]) -> str | None:
 
 
 def _leaving(kind: Operands, reading: _Reading) -> str | None:
-    if not reading.strict or kind in ("text", "format", "plus", "names"):
+    if not reading.strict or kind in ("text", "format", "plus", "names", "sets", "jobs", "local"):
         return None
     first_is_text = kind in ("text paths", "sed", "awk", "jq") and not reading.text_given
     paths = reading.operands[1:] if first_is_text else reading.operands

@@ -89,6 +89,7 @@ _SCRIPTS = Program(
     "* --tsconfig= --project= -P= -T --transpile-only --esm --no-cache --version --help", "inside", leading=True
 )
 
+_VENVS = (".venv", "venv", "./.venv", "./venv")
 _TABLES: Mapping[str, Program] = {
     # looking at files
     "ls": Program(
@@ -261,6 +262,10 @@ _TABLES: Mapping[str, Program] = {
     "set -exo pipefail": Program("", operands="none"),
     "set -euxo pipefail": Program("", operands="none"),
     "read": Program("-r -s -d=TEXT -n= -t= -p=TEXT", operands="names"),
+    "export": Program("", operands="sets"),
+    "jobs": Program("-l -p -r -s", operands="none"),
+    "kill": Program("-9 -15 -2 -TERM -INT -KILL -HUP", operands="jobs", style="words"),
+    **{f"{word} {place}/bin/activate": Program("", "none") for word in ("source", ".") for place in _VENVS},
     "command -v": Program("", operands="text"),
     "type": Program("-a -t -p -P -f", operands="text"),
     "which": Program("-a -s --all", operands="text"),
@@ -282,6 +287,24 @@ _TABLES: Mapping[str, Program] = {
         """-A -a -d -e -f -F -l -L -j -y -M -p= -C= -u= -U= -g= -t= --pid= --ppid= --sort=
         --forest --no-headers  --user=""",
         operands="none",
+    ),
+    "pgrep": Program("-f -l -a -n -o -x -c -i -u= -P= --full --list-name --list-full --exact --count", "text"),
+    "lsof": Program("-t -n -P -l -a -i[=]TEXT -p= -u= -c=", operands="text"),
+    "ss": Program("-t -u -l -n -p -a -x -4 -6 -s -e -m -H", operands="text"),
+    "netstat": Program("-t -u -l -n -p -a -r -i -s -4 -6", operands="none"),
+    "docker ps": Program(
+        "-a -q -n= -l -s --all --quiet --no-trunc --latest --size --format=TEXT --filter=TEXT", "none"
+    ),
+    "docker images": Program("-a -q --all --quiet --no-trunc --digests --format=TEXT --filter=TEXT", operands="text"),
+    "docker logs": Program("-t -n= --tail= --since=TEXT --until=TEXT --timestamps --details", operands="targets"),
+    **{f"tar {letters}": Program("") for letters in "-tf tf -tzf tzf -tvf tvf -tzvf tzvf -tvzf".split()},
+    "unzip -l": Program(""),
+    # only to this machine, and nothing is sent with it
+    "curl": Program(
+        """-s -S -f -i -I -v -k -w=TEXT -m= -o=NULL --silent --show-error --fail --include --head --verbose --insecure
+        --write-out=TEXT --max-time= --connect-timeout= --output=NULL --retry= --retry-delay= --retry-connrefused
+        --compressed --http1.1 --no-progress-meter""",
+        operands="local",
     ),
     "seq": Program("-f=TEXT -s=TEXT -w --format=TEXT --separator=TEXT --equal-width", operands="text"),
     "sleep": Program("", operands="text"),
@@ -372,6 +395,8 @@ _TABLES: Mapping[str, Program] = {
     "git worktree list": Program("-v --porcelain -z", operands="none"),
     "git config --get": Program("", operands="text"),
     "git config --list": Program("-z --name-only --show-origin --show-scope --local", operands="none"),
+    "git config user.name": Program("", operands="none"),
+    "git config user.email": Program("", operands="none"),
     "git --version": Program("", operands="none"),
     # git, changing the index only
     "git add": Program("-A -u -n -v -N --all --update --dry-run --verbose --intent-to-add --no-all"),
@@ -430,6 +455,12 @@ _TABLES: Mapping[str, Program] = {
     "npm install": Program(
         "--silent --ignore-scripts --no-audit --no-fund --prefer-offline --offline", operands="none"
     ),
+    "npm i": Program("--silent --ignore-scripts --no-audit --no-fund --prefer-offline --offline", operands="none"),
+    "npm audit": Program("--json --omit= --production --audit-level=", operands="none"),
+    "npm view": Program("--json", operands="targets"),
+    "npm info": Program("--json", operands="targets"),
+    "npm explain": Program("--json", operands="targets"),
+    "npm pack --dry-run": Program("--json --silent", operands="none"),
     "npm root": Program("-g", operands="none"),
     "npm outdated": Program("--json --long", operands="text"),
     "pnpm install": Program("--frozen-lockfile --offline --prefer-offline --silent", operands="none"),
@@ -469,6 +500,13 @@ _TABLES: Mapping[str, Program] = {
     "python3 -m unittest": Program("-v -q -f -b -k=TEXT", operands="targets"),
     "python -m mypy": Program("--strict", operands="inside"),
     "python3 -m mypy": Program("--strict", operands="inside"),
+    "python -m py_compile": Program("-q", operands="inside"),
+    "python3 -m py_compile": Program("-q", operands="inside"),
+    "python -m compileall": Program("-q -f", operands="inside"),
+    "python3 -m compileall": Program("-q -f", operands="inside"),
+    "python -m venv": Program("--upgrade-deps", operands="written"),
+    "python3 -m venv": Program("--upgrade-deps", operands="written"),
+    "uv venv": Program("-q --quiet", operands="written"),
     "python -m json.tool": Program("", operands="one"),
     "python3 -m json.tool": Program("", operands="one"),
     "tsc": _TOOL,
@@ -501,7 +539,7 @@ _TABLES: Mapping[str, Program] = {
     "cargo clippy": Program(_CARGO, operands="none", after="-D= -W= -A= -F="),
     "cargo fmt": Program("--all --check -p= --package= -q --quiet -v --verbose", operands="none"),
     "cargo tree": Program(_CARGO + " -i= -d -e= --depth= --prefix= --duplicates --invert= --edges=", operands="none"),
-    "cargo run": Program(_CARGO, operands="none"),
+    "cargo run": Program(_CARGO, operands="inside", after="*"),
     "cargo doc": Program(_CARGO + " --no-deps", operands="none"),
     "cargo bench": Program(_CARGO, operands="targets"),
     "cargo update": Program("-p= --dry-run -q --quiet", operands="none"),
@@ -551,7 +589,8 @@ VERSIONS = frozenset(
 INTO_A_VENV = frozenset({"pip install", "pip3 install", "uv pip install"})
 # Commands of the shell itself: no file is looked up for them.
 BUILTINS = frozenset(
-    "echo printf pwd true false cd test : exit return break continue wait set read type command".split()
+    """echo printf pwd true false cd test : exit return break continue wait set read type command export jobs kill
+    source .""".split()
 )
 # git commands that change something: hooks and filters are part of what they do.
 GIT_CHANGING = frozenset(

@@ -391,6 +391,11 @@ class _Reader:
             for word in words[1:]:
                 if isinstance(word, str) and not word.startswith("-"):
                     self._assign(word, None)
+        if "export" in words:
+            for word in words:
+                name, equals, value = str(word).partition("=")
+                if equals:
+                    self.variables.set(name, value if isinstance(word, str) else Unknown(value))
         if "read" in words[1:]:  # `command read i` sets it as well
             for word in words:
                 self.variables.set(str(word), Unknown("$(read)"))

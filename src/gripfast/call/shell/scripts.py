@@ -28,7 +28,19 @@ def is_plain_awk(script: str) -> bool:
     """Nothing that runs a program, reads or writes another file, or loads code."""
     if re.search(r"system|getline|@|ENVIRON|PROCINFO|ARG|\\\n|close|fflush|nawk|load|include", script):
         return False
-    return not (re.search("print", script) and re.search(r"[>|]", script))
+    return not any(re.search(r"[>|]", statement) for statement in _printing(script))
+
+
+def _printing(script: str) -> list[str]:
+    """The statements that print, where `>` and `|` write; more of the script where it is not plain what belongs to
+    one: quotes, slashes and comments may each hide the end of the others."""
+    start = script.find("print")
+    if start < 0:
+        return []
+    if "/" in script or "#" in script or "\\" in script:
+        return [script[start:] if '"' not in script else script]
+    without_texts = re.sub(r'"[^"\n]*"', "", script)
+    return [script] if '"' in without_texts else re.findall(r"print[^;}\n]*", without_texts.replace("||", ""))
 
 
 _JQ = re.compile(r"(?!.*(?:import|include|env|ENV|__|input_filename|get_search_list)).*", re.DOTALL)

@@ -14,7 +14,7 @@ class Unknown:
 
     `text` is the source. Every word that comes of it starts with `prefix`. With `many` it may become no word or
     several. `glob` is the pattern where only names of files can come of it. `number` is a word of digits, perhaps
-    with a sign.
+    with a sign. `beneath` are the places that it is or lies below, where those are known.
     """
 
     text: str
@@ -22,12 +22,15 @@ class Unknown:
     many: bool = False
     glob: str | None = None
     number: Literal["", "digits", "signed"] = ""
+    beneath: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def may_be_option(self) -> bool:
+        if self.beneath:
+            return any(place.startswith("-") for place in self.beneath)
         return self.number != "digits" and self.prefix[:1] in ("", "-")
 
 

@@ -52,6 +52,67 @@ def unwrapped(argv: Argv) -> Argv | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class FindCommands:
+    """What `find` itself is given, and the commands that it runs."""
+
+    rest: Argv
+    run: tuple[Argv, ...]
+
+
+def run_by_find(argv: Argv) -> FindCommands | None:
+    """`find` with `-exec`, taken apart; None where there is none, or where it can't be said what runs."""
+    if argv[:1] != ("find",) or "-exec" not in argv:
+        return None
+    starts = _starting_points(argv[1:])
+    prefix = starts[0] if len(starts) == 1 else ""
+    rest: list[Word] = []
+    run: list[Argv] = []
+    at = 0
+    while at < len(argv):
+        if argv[at] != "-exec":
+            rest.append(argv[at])
+            at += 1
+            continue
+        end = next((i for i in range(at + 1, len(argv)) if _ends_exec(argv, i)), None)
+        words = argv[at + 1 : end]
+        if end is None or not _may_be_run(words) or not starts:
+            return None
+        run.append(tuple(_found_name(word, prefix, starts, many=argv[end] == "+") for word in words))
+        at = end + 1
+    return FindCommands((*rest, "-print"), tuple(run))
+
+
+def _starting_points(words: Argv) -> list[str]:
+    """Where `find` starts; empty where that is not plain."""
+    starts: list[str] = []
+    for word in words:
+        if word in ("-H", "-L", "-P"):
+            continue
+        if not isinstance(word, str):
+            return []
+        if word.startswith("-") or word in ("(", ")", "!", ","):
+            break
+        starts.append(word)
+    return starts or ["."]
+
+
+def _ends_exec(argv: Argv, at: int) -> bool:
+    return argv[at] == ";" or (argv[at] == "+" and argv[at - 1] == "{}")
+
+
+def _may_be_run(words: Argv) -> bool:
+    if not words or not isinstance(words[0], str) or "{}" in words[0] or words[0].startswith("-") or not words[0]:
+        return False
+    return not any(isinstance(word, Unknown) and (word.many or "{}" in word.text) for word in words)
+
+
+def _found_name(word: Word, prefix: str, starts: list[str], *, many: bool) -> Word:
+    if word == "{}":
+        return Unknown("{}", prefix=prefix, many=many, beneath=tuple(starts))
+    return _with_mark(word, "{}")
+
+
 def _inside(name: str, wrapper: _Wrapper, words: Argv) -> Argv | None:
     at, replaced = 0, None
     while at < len(words) and (option := words[at]) != "" and isinstance(option, str) and option.startswith("-"):

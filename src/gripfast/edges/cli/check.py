@@ -16,6 +16,7 @@ from gripfast.call.decision import Decision, PermissionRule
 from gripfast.call.examples import check_examples
 from gripfast.call.rules import Permissions, judged, spelled
 from gripfast.call.shell.denied import commands_seen
+from gripfast.call.shell.facts import Facts
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.settings import tools_in
 from gripfast.errors import ToolError, ToolNotFound
@@ -23,6 +24,7 @@ from gripfast.framework.definition import Tool
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.program.userfile import read_user_file
+from gripfast.host.record.removal import removal_forecast
 from gripfast.text.escape import escaped
 from gripfast.text.near import did_you_mean
 
@@ -94,7 +96,7 @@ def _decided(tool: Tool, text: str, config: Config, scope: Scope) -> tuple[Decis
         return Decision("allow", "there are no rules, so every tool may run"), ()
     subjects = spelled(tool, arguments, spelling(fs))
     effect = tool.traits.effect or ""
-    permissions = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox))
+    permissions = config.permissions.within(fs.roots, _facts(fs, config))
     decision = judged(permissions, tool, subjects)
     if effect != "run" or decision.commands:
         return decision, decision.commands
@@ -105,6 +107,12 @@ def _decided(tool: Tool, text: str, config: Config, scope: Scope) -> tuple[Decis
         for words in commands_seen(line)
     ]
     return decision, tuple(seen)
+
+
+def _facts(fs: ScopedFs, config: Config) -> Facts:
+    """The machine as a session would find it that is opened now."""
+    forecast = None if config.record is None else removal_forecast(config.record, fs.roots)
+    return facts_of(fs, ShellPlace(), config.sandbox, forecast)
 
 
 def _show(decision: Decision, commands: tuple[tuple[str, ...], ...], as_json: bool) -> None:
@@ -124,7 +132,7 @@ def _show_log(path: str, config: Config, scope: Scope, as_json: bool) -> None:
     fs = ScopedFs(scope, encoding=config.encoding)
     if config.permissions is None:
         raise click.UsageError("there are no rules to judge by; name a set with --set")
-    rules = config.permissions.within(fs.roots, facts_of(fs, ShellPlace(), config.sandbox))
+    rules = config.permissions.within(fs.roots, _facts(fs, config))
     lines = _logged(path)
     judged = [(line, rules.judge(tool="Bash", effect="run", spellings=(line,))) for line in lines]
     if as_json:

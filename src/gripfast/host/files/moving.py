@@ -29,6 +29,15 @@ def is_there(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def has_dashes(directory: str) -> bool:
+    """Whether some name in a directory starts with a dash, or nobody can say."""
+    try:
+        with os.scandir(directory) as entries:
+            return any(entry.name.startswith("-") for entry in entries)
+    except OSError:
+        return True
+
+
 def _entries(path: str) -> Iterator[str]:
     """A path and everything below it, no link followed."""
     yield path

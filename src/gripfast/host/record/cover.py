@@ -70,7 +70,7 @@ class Cover:
             for path, entry in sorted(rest, key=lambda found: found[1].mtime_ns, reverse=True):
                 if self._closed:
                     return
-                if not self._is_ignored(path):
+                if not self.is_ignored(path):
                     self._copy(path, entry)
         finally:
             self._done.set()
@@ -86,7 +86,7 @@ class Cover:
                 return oid is not None
         return False
 
-    def _is_ignored(self, path: str) -> bool:
+    def is_ignored(self, path: str) -> bool:
         if not self._ignored_set:
             return False
         while path not in self._ignored_set:
@@ -94,6 +94,20 @@ class Cover:
             if not path:
                 return False
         return True
+
+    def loss(self, path: str, found: os.stat_result) -> str | None:
+        """Why a file or link could not be put back if it were removed now; None if it could."""
+        stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if stat.S_ISLNK(found.st_mode):
+            return None if self._targets.get(path, (None, ""))[0] == stamp else "its target is not known"
+        if not stat.S_ISREG(found.st_mode):
+            return "a socket, pipe or device"
+        blob = self._objects.get(path)
+        if self._digests.get(path, (None, ""))[0] == stamp or (blob is not None and blob[0] == stamp):
+            return None
+        if found.st_size > self._options.largest_file:
+            return f"larger than {self._options.largest_file} bytes"
+        return "ignored by git" if self.is_ignored(path) else "it is not recorded"
 
     def _copy(self, path: str, entry: IndexEntry) -> None:
         """Keeps the content of a file, or where a link leads, if it still is what the index of names says."""
@@ -111,7 +125,7 @@ class Cover:
         if mark is None:
             return  # still at the first look, which takes everything in
         for change in watch.since(mark).paths:
-            if change.after is not None and not change.is_inside and not self._is_ignored(change.path):
+            if change.after is not None and not change.is_inside and not self.is_ignored(change.path):
                 self._copy(change.path, change.after)
         self._mark = now
 
@@ -171,7 +185,7 @@ class Cover:
             return self._faults[path]
         if entry.size > self._options.largest_file:
             return f"larger than {self._options.largest_file} bytes"
-        if self._is_ignored(path):
+        if self.is_ignored(path):
             return "ignored by git"
         return "it was changed before a copy was made"
 

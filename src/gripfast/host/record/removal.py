@@ -1,0 +1,87 @@
+"""Whether what a command removes could be brought back by the record."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from gripfast.host.files.watch import Watch
+from gripfast.host.record.git_blobs import GitBlobs
+from gripfast.host.record.record import Record
+from gripfast.host.record.shelf import RecordOptions
+from gripfast.text.below import is_below
+
+_MOST_ENTRIES = 5000
+_PATIENCE = 1.0  # seconds that the first removal may wait, as the first command does
+# Where git ignores them, these hold what a build or an installation makes again.
+_MADE_AGAIN = frozenset(
+    """node_modules dist build out target coverage htmlcov __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox
+    .next .nuxt .turbo .parcel-cache .eggs""".split()
+)
+_UNRECORDED = frozenset({".git", "node_modules", ".venv"})
+
+Loss: TypeAlias = Callable[[str, os.stat_result], str | None]
+"""Why a file or link could not be put back as it is now."""
+
+
+def removal_problem(record: Record, watch: Watch, pattern: str) -> str | None:
+    """Why what a path or a shell's pattern names could not be put back by this session's record; None if it could."""
+    record.watch_with(watch)
+    if record.fault is not None or not record.cover.wait(_PATIENCE):
+        return "what is removed is not recorded yet, so it could not be brought back"
+    record.cover.refresh(watch)
+    return _problem(pattern, record.cover.loss, record.cover.is_ignored, record.fs.roots)
+
+
+def removal_forecast(options: RecordOptions, roots: Sequence[str]) -> Callable[[str], str | None]:
+    """The same for a session that is not open: what no record of these roots would hold."""
+    ignored: list[str] = []
+
+    def is_ignored(path: str) -> bool:
+        if not ignored:
+            ignored.extend(name.rstrip("/") for root in roots for name in GitBlobs(root).ignored())
+            ignored.append("")
+        return is_below(path, *filter(None, ignored))
+
+    def loss(path: str, found: os.stat_result) -> str | None:
+        if found.st_size > options.largest_file or is_ignored(path):
+            return "it is too large, or ignored by git"
+        return None if _UNRECORDED.isdisjoint(path.split("/")) else "what is inside is not recorded"
+
+    return lambda pattern: _problem(pattern, loss, is_ignored, roots)
+
+
+def _problem(pattern: str, loss: Loss, is_ignored: Callable[[str], bool], roots: Sequence[str]) -> str | None:
+    count = 0
+    for path in [pattern] if os.path.lexists(pattern) else glob.iglob(pattern):
+        path = os.path.normpath(path)
+        if path in roots or not is_below(path, *roots):
+            return f"{path} is not recorded"
+        if os.path.basename(path) in _MADE_AGAIN and not os.path.islink(path) and is_ignored(path):
+            continue
+        for entry in _entries(path):
+            count += 1
+            if count > _MOST_ENTRIES:
+                return f"more than {_MOST_ENTRIES} files, too many to look through"
+            if (reason := _lost(entry, loss)) is not None:
+                return f"{entry} could not be brought back: {reason}"
+    return None
+
+
+def _lost(path: str, loss: Loss) -> str | None:
+    try:
+        found = os.lstat(path)
+    except OSError as error:
+        return error.strerror
+    return None if stat.S_ISDIR(found.st_mode) else loss(path, found)
+
+
+def _entries(path: str) -> Iterator[str]:
+    """A path and everything below it, no link followed."""
+    yield path
+    for folder, directories, files in os.walk(path):
+        for name in (*directories, *files):
+            yield os.path.join(folder, name)

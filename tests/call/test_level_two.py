@@ -201,6 +201,18 @@ def test_a_program_is_the_file_it_resolves_to() -> None:
         assert judged("workspace", "pip install -r requirements.txt", file_of={"pip": file}.get).action == action
 
 
+def all_locked(directory: str, name: str) -> bool:
+    return True
+
+
+def nothing_lost(path: str) -> None:
+    return None
+
+
+def no_dashes(directory: str) -> bool:
+    return False
+
+
 def only_typescript(directory: str, name: str) -> bool:
     return name in ("tsx", "tsc", "tsgo")
 
@@ -233,10 +245,10 @@ def test_npx_runs_no_program_that_runs_its_words_or_publishes() -> None:
         *("npx esbuild x --outfile=/etc/x", "npx esbuild x --outfile=.git/hooks/x", "npx eslint -o/etc/x ."),
         *("npx tsx", "npx firebase deploy", "npx supabase db push", "npx ngrok http 80", "npx rimraf src"),
     )
-    allowed = [line for line in lines if judged("workspace", line, is_locked=lambda *_: True).action == "allow"]
+    allowed = [line for line in lines if judged("workspace", line, is_locked=all_locked).action == "allow"]
     assert allowed == []
     for line in ("npx tsc -p packages/core", "npx vitest run -c vitest.config.ts", "npx esbuild src/a.ts --bundle"):
-        assert judged("workspace", line, is_locked=lambda *_: True).action == "allow", line
+        assert judged("workspace", line, is_locked=all_locked).action == "allow", line
 
 
 def test_rm_is_asked_about_unless_it_can_be_undone() -> None:
@@ -244,17 +256,17 @@ def test_rm_is_asked_about_unless_it_can_be_undone() -> None:
     lost = {f"{ROOT}/.env": "ignored by git"}
     for name in ("workspace", "trusted"):
         for line in ("rm -rf src", "rm -f a b", "cd src && rm -r a", "rm -f src/*.o"):
-            assert judged(name, line, removal_problem=lambda _: None).action == "allow", line
+            assert judged(name, line, removal_problem=nothing_lost).action == "allow", line
         for line in ("rm -f .env", "rm -rf a .env", 'rm -rf "$x"', "rm -rf $(ls)", "git checkout main && rm -f a"):
             assert judged(name, line, removal_problem=lost.get).action == "ask", line
     for line in ("rm /etc/x", "rm ../x", "rm -rf .git", "rm a .git/config"):
-        assert judged("workspace", line, removal_problem=lambda _: None).action == "ask", line
+        assert judged("workspace", line, removal_problem=nothing_lost).action == "ask", line
 
 
 def test_a_pattern_is_no_option_where_no_name_starts_with_a_dash() -> None:
     for line in ("sort *.txt", "sed -i s/a/b/ *.ts", "cd src && sed -n 1p *.ts", "rg x *"):
-        assert judged("workspace", line, has_dashes=lambda _: False).action == "allow", line
-        assert judged("workspace", line, has_dashes=lambda where: True).action == "ask", line
+        assert judged("workspace", line, has_dashes=no_dashes).action == "allow", line
+        assert judged("workspace", line, has_dashes=bool).action == "ask", line
     for line in (
         "npm test && sort *.txt",
         "cp -- a ./-o; sort *.txt",
@@ -264,7 +276,7 @@ def test_a_pattern_is_no_option_where_no_name_starts_with_a_dash() -> None:
         "sort -*",
         "sort $x*",
     ):
-        assert judged("workspace", line, has_dashes=lambda _: False).action == "ask", line
+        assert judged("workspace", line, has_dashes=no_dashes).action == "ask", line
 
 
 def test_what_find_runs_is_judged() -> None:
@@ -285,8 +297,9 @@ def test_a_program_that_another_program_runs_is_a_file_and_not_the_shells_own() 
 
 
 def test_git_in_another_directory_is_judged_there() -> None:
-    hostile = {f"{ROOT}/sub": "git may run something"}
-    runs = lambda where, looks: hostile.get(where)  # noqa: E731 - a table with two keys
+    def runs(where: str, looks: bool) -> str | None:
+        return "git may run something" if where == f"{ROOT}/sub" else None
+
     assert judged("read-only", "git -C lib log", git_runs=runs).action == "allow"
     assert judged("read-only", "git -C sub log", git_runs=runs).action == "ask"
     assert judged("read-only", "git log", git_runs=runs).action == "allow"
@@ -320,9 +333,9 @@ def test_a_shell_outside_the_workspace_is_asked_about() -> None:
 @pytest.mark.parametrize("sandboxed", [False, True])
 def test_a_days_work_asks_fewer_than_one_question_in_ten_commands(name: str, at_most: float, sandboxed: bool) -> None:
     lines = lines_of("day")
-    tools = ("tsc", "vitest", "eslint", "prettier")
-    facts: dict[str, Any] = {"sandboxed": sandboxed, "is_locked": lambda _, tool: tool in tools}
-    asked = [line for line in lines if judged(name, line, **facts).action != "allow"]
+    asked = [
+        line for line in lines if judged(name, line, sandboxed=sandboxed, is_locked=all_locked).action != "allow"
+    ]
     assert len(lines) > 110
     assert 100 * len(asked) / len(lines) < at_most, asked
 

@@ -63,9 +63,13 @@ def _cell(name: str, commands: tuple[str, ...]) -> str:
     """One action, or more where a sandbox or the record makes the difference."""
     bare = _actions(name, commands, _FACTS)
     held = _actions(name, commands, replace(_FACTS, sandboxed=True))
-    recorded = _actions(name, commands, replace(_FACTS, removal_problem=lambda path: None))
+    recorded = _actions(name, commands, replace(_FACTS, removal_problem=_nothing_lost))
     cell = bare if bare == held else f"{bare}; in a sandbox {held}"
     return cell if bare == recorded else f"{cell}; with the record {recorded}"
+
+
+def _nothing_lost(path: str) -> None:
+    return None
 
 
 _FACTS = Facts(is_locked=lambda directory, program: True)

@@ -193,7 +193,7 @@ async def test_no_redis_there(tmp_path: Path) -> None:
 
 
 async def test_an_address_that_is_no_redis(tmp_path: Path) -> None:
-    await lost(RedisStore("http:example"), "the output cache's address is no Redis URL")
+    await lost(RedisStore("http:example"), "the output cache's address is not a Redis URL")
 
 
 async def test_a_redis_that_goes_away_in_mid_stream_and_comes_back(own_redis: RedisServer) -> None:

@@ -28,7 +28,7 @@ def open_file(paths: ScopedPaths, path: WorkPath) -> OpenFile:
             file = open_regular(paths, path, place)
         if file is not None:
             return file
-    raise NotFound(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+    raise NotFound(f"`{escaped(path.text)}` keeps changing; try again", retriable=True)
 
 
 def open_regular(paths: ScopedPaths, path: WorkPath, place: ResolvedPath) -> OpenFile | None:
@@ -72,7 +72,7 @@ def open_directory(paths: ScopedPaths, path: WorkPath) -> OpenDirectory:
             os.close(fd)
             raise NotDirectory(f"`{escaped(path.text)}` is a view into the kernel, not a directory of files")
         return OpenDirectory(fd, found, place.absolute)
-    raise NotFound(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+    raise NotFound(f"`{escaped(path.text)}` keeps changing; try again", retriable=True)
 
 
 def _require_regular(path: WorkPath, found: os.stat_result) -> None:

@@ -32,7 +32,7 @@ class Patterns:
     def __init__(self, patterns: Iterable[str]) -> None:
         self.texts = tuple(patterns)
         if len(self.texts) > MOST_PATTERNS:
-            raise InvalidArgument(f"{len(self.texts)} path patterns; at most {MOST_PATTERNS} can be held")
+            raise InvalidArgument(f"{len(self.texts)} path patterns; at most {MOST_PATTERNS} are allowed")
         self._all = list(_compiled(self.texts))
 
     def __bool__(self) -> bool:
@@ -56,7 +56,7 @@ def _compiled(texts: Iterable[str]) -> Iterator[_Pattern]:
             room -= len(pattern.regex.pattern)
             yield pattern
         if room < 0:
-            raise InvalidArgument("the path patterns are too many and too long to be held; write fewer alternatives")
+            raise InvalidArgument("the path patterns are too many and too long; write fewer alternatives")
 
 
 def _compile(text: str) -> list[_Pattern]:

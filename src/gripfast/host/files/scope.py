@@ -128,7 +128,7 @@ def _no_bare_text(**lists: object) -> None:
 def _directory(place: AnyPath, wide: bool) -> Directory:
     text = os.fspath(place)
     if not text or "\0" in text:
-        raise InvalidArgument(f"the root {text!r} is no directory name; give one ('.' is the current directory)")
+        raise InvalidArgument(f"the root {text!r} is not a directory name; give one ('.' is the current directory)")
     path = os.path.join(os.getcwd(), os.path.expanduser(text))
     real = os.path.realpath(path)
     if not os.path.exists(real):

@@ -89,7 +89,7 @@ class FileWriter:
                 raise explained(error, path.text, "write") from None
             if done is not None:
                 return done
-        raise Conflict(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+        raise Conflict(f"`{escaped(path.text)}` keeps changing; try again", retriable=True)
 
     def current(self, path: WorkPath, *, reads: ReadLog | None = None) -> CurrentFile | None:
         """The file as it is, None where there is none. Raises what a change of it would raise before it begins."""
@@ -101,7 +101,7 @@ class FileWriter:
                 continue
             except OSError as error:
                 raise explained(error, path.text, "write") from None
-        raise Conflict(f"`{escaped(path.text)}` changes all the time; try again", retriable=True)
+        raise Conflict(f"`{escaped(path.text)}` keeps changing; try again", retriable=True)
 
     def _current(self, path: WorkPath, reads: ReadLog | None, stack: contextlib.ExitStack) -> CurrentFile | None:
         place = stack.enter_context(writable(self._paths, path))

@@ -267,7 +267,7 @@ def _connect(url: str, timeout: float) -> Any:
         retry = Retry(NoBackoff(), 1)  # a pooled connection may be stale; a server that is gone is gone
         return open_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
     except ValueError as fault:
-        raise Internal("the output cache's address is no Redis URL; write redis://HOST:PORT/0") from fault
+        raise Internal("the output cache's address is not a Redis URL; write redis://HOST:PORT/0") from fault
 
 
 def _faults() -> Any:

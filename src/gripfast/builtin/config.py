@@ -54,6 +54,7 @@ class Config:
     profile: str | None = None
     rules: str = ""  # the name of the rules that hold: a ready-made set, `your own`, or nothing
     record: RecordOptions | None = _RECORD
+    hide_secrets: bool = True
     answer_within: float | None = None  # seconds; None: by client
     notify: bool = False  # whether the desktop tells of a question that waits
     files: tuple[str, ...] = ()
@@ -194,6 +195,7 @@ class _File(_Table):
     require_read: bool | None = None
     profile: str | None = Field(default=None, min_length=1)
     record: _Record | None = None
+    secrets: Literal["hide", "keep"] | None = None
     answer_within: float | int | None = Field(default=None, ge=0, le=86_400)
     notify: bool | None = None
 
@@ -266,6 +268,7 @@ def _with(config: Config, table: _File, path: str) -> Config:
         require_read=config.require_read if table.require_read is None else table.require_read,
         profile=table.profile,
         record=config.record if table.record is None else _record(table.record, path),
+        hide_secrets=table.secrets != "keep",
         answer_within=table.answer_within,
         notify=bool(table.notify),
     )
@@ -407,7 +410,7 @@ def _strictness(sandbox: Sandbox) -> int:
 
 
 _USERS_ONLY = (
-    *("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record"),
+    *("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record", "secrets"),
     *("answer_within", "notify"),
 )
 

@@ -25,6 +25,7 @@ from gripfast.framework.context import Factory
 from gripfast.framework.definition import Tool
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
+from gripfast.host.files.known_secrets import KnownSecrets
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
@@ -185,6 +186,7 @@ def open_session(
     sockets: Iterable[str] = (),
     record: bool | RecordOptions = False,
     redact: Callable[[str], str] | None = None,
+    hide_secrets: bool = False,
     logger: logging.Logger | None = None,
     id: str | None = None,
 ) -> WorkspaceSession:
@@ -204,14 +206,16 @@ def open_session(
     Outputs and records
         cache: where cut outputs are stored: a store, a Redis URL, or by default a file of this user;
         record: record every call and what it changed, so that it can be undone; redact: applied to every text
-        before that; logger: the session's own; id: names the session in the cache and in the record
+        before that; hide_secrets: answers, outputs and record have the names of known secrets, not their values;
+        logger: the session's own; id: names the session in the cache and in the record
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     share_tmp(fs, sandbox)
     id = id or uuid.uuid4().hex
     outputs, where, watch = output_cache(cache, id), place or ShellPlace(), _LazyWatch(fs)
     chosen = [*described(TOOLS if builtin is None else builtin, sandbox, rules), *tools]
-    recorded = _record(fs, id, record, redact)
+    secrets = KnownSecrets(fs.roots) if hide_secrets else None
+    recorded = _record(fs, id, record, redact or secrets)
     facts = functools.partial(facts_of, fs, where, sandbox, _removal(recorded, watch))
     shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
     shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets), WATCH.id: watch.get}
@@ -219,7 +223,13 @@ def open_session(
     hooks = (*_rules(permissions, fs, facts), *before)
     judged = functools.partial(_placed, fs)
     options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
-    options |= {"cache": outputs, "logger": logger, "id": id, "overrides": {**shared, **(overrides or {})}}
+    options |= {
+        "cache": outputs,
+        "logger": logger,
+        "id": id,
+        "secrets": secrets and secrets.current,
+        "overrides": {**shared, **(overrides or {})},
+    }
     return WorkspaceSession(chosen, fs=fs, record=recorded, watch=watch, **options)
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
 from gripfast.call.recorder import Recorder, RunningCall
-from gripfast.errors import Internal, ToolError, ToolNotFound, joined
+from gripfast.errors import Internal, InvalidArgument, ToolError, ToolNotFound, joined
 from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
 from gripfast.framework.definition import RawArguments, Tool, only_tool_errors
 from gripfast.framework.depends import Lifetime, factory_parameters
@@ -28,6 +28,7 @@ from gripfast.framework.subjects import Subjects
 from gripfast.messages import TextPart, TextResult, ToolCall, ToolMessage
 from gripfast.text.escape import escaped, visible
 from gripfast.text.near import did_you_mean
+from gripfast.text.redact import Redactor
 
 # What a failed hook means for the call; appended to the error message.
 DID_NOT_RUN = ", so the call did not run"
@@ -71,6 +72,8 @@ async def _answer(
         message = await only_tool_errors(_run_steps(session, call, progress, ask, deps, entry), name, session.logger)
     except ToolError as error:
         message = refusal(call, error)
+        if session.secrets is not None:
+            message = replace(message, content=session.secrets()(message.text))
     if not session.after:
         return message
     try:
@@ -106,6 +109,8 @@ async def _value(
     entry: RunningCall | None = None,
 ) -> Any:
     arguments = tool.arguments.parse(call.arguments)
+    if session.secrets is not None and tool.traits.effect == "write":
+        _refuse_placeholder(session.secrets(), arguments)
     if session.gate.hooks:
         arguments = session.placed(tool, arguments)
         tell = None if entry is None else entry.decided
@@ -113,6 +118,16 @@ async def _value(
         gate = session.gate.check(call, tool, arguments, ask, tell, preview)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
     return await tool.run(arguments, session.context.for_call(progress, deps))
+
+
+def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
+    """What stands for a secret in answers must not get into a file in its place."""
+    name = secrets.placeholder_in(str(dict(arguments)))
+    if name is not None:
+        raise InvalidArgument(
+            f"{name} stands for a secret that is hidden from answers; written to a file it would replace the secret. "
+            "Edit around it, or ask the user"
+        )
 
 
 async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
@@ -186,6 +201,7 @@ class Session:
         place: Callable[[Tool, Any], Any] | None = None,
         cache: OutputCache | None = None,
         recorder: Recorder | None = None,
+        secrets: Callable[[], Redactor] | None = None,
         logger: logging.Logger | None = None,
         now: Callable[[], datetime] | None = None,
         id: str | None = None,
@@ -205,6 +221,9 @@ class Session:
         self.cache = cache or OutputCache(self.default_store(), session=self.id, owns_store=True)
         self.cache.read_with(self.tools.values())
         self.recorder = recorder
+        self.secrets = secrets
+        if secrets is not None:
+            self.cache.redact_with(secrets)
         self.logger = logger or LOGGER
         self.finished = False
         self._lifetime = Lifetime()

@@ -77,6 +77,7 @@ class SessionSettings:
             env=config.env,
             sockets=config.sockets,
             record=config.record or False,
+            hide_secrets=config.hide_secrets,
             ask=ask,
             place=state.place,
             rules=config.rules if self.permissions is None else "",

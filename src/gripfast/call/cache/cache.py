@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -32,6 +32,7 @@ from gripfast.messages import (
     ToolMessage,
     ToolResult,
 )
+from gripfast.text.redact import Redactor
 
 Content: TypeAlias = str | tuple[Part, ...]
 
@@ -83,6 +84,11 @@ class OutputCache:
         self._session = session
         self._owns_store = owns_store
         self._readers: tuple[str, ...] = ()
+        self._secrets: Callable[[], Redactor] | None = None
+
+    def redact_with(self, secrets: Callable[[], Redactor]) -> None:
+        """From now on no secret that is known enters an answer or the store."""
+        self._secrets = secrets
 
     def read_with(self, tools: Iterable[Tool]) -> None:
         """Names the tools that can read stored outputs, so that a cut output says how to get the rest."""
@@ -90,6 +96,8 @@ class OutputCache:
 
     async def fit(self, result: ToolResult, *, output: Output = "cached") -> tuple[Content, OutputRef | None]:
         """The content for the message, and a ref to the full output if the content is only part of it."""
+        if self._secrets is not None:
+            result = _redacted(render(result), self._secrets())
         if isinstance(result, PartsResult):
             return await self._fit_parts(result.parts, output)
         if isinstance(result, JsonResult) and not result.text:
@@ -107,7 +115,8 @@ class OutputCache:
 
     def sink(self, *, room: int = ROOM, limit: int = LARGEST) -> Sink:
         """A sink for a tool to write its output to while it runs; `room` is the size of the view it returns."""
-        return Sink(self._store, self._session, room=room, limit=limit, readers=self._readers)
+        redactor = None if self._secrets is None else self._secrets()
+        return Sink(self._store, self._session, room=room, limit=limit, readers=self._readers, redactor=redactor)
 
     async def window(self, ref_id: str, offset: int = 0, limit: int = 2000, *, line_offset: int = 0) -> OutputWindow:
         """Lines from `offset` on (negative: from the end), as many as `limit` and the cap allow.
@@ -328,3 +337,12 @@ _ELEMENT = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[^",]++)*+,?', re.DOTALL)
 def _one_element_per_line(text: str) -> bytes:
     """The same JSON with a line break after every comma, so that windows and searches have lines to work on."""
     return encode("\n".join(found[0] for found in _ELEMENT.finditer(text) if found[0]))
+
+
+def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:
+    if isinstance(result, PartsResult):
+        parts = [
+            replace(part, text=redactor(part.text)) if isinstance(part, TextPart) else part for part in result.parts
+        ]
+        return replace(result, parts=tuple(parts))
+    return replace(result, text=redactor(result.text))

@@ -12,6 +12,7 @@ from gripfast.call.cache.store import Store, Writer
 from gripfast.call.cache.view import MARKER_ROOM, NO_STORE, SaveResult, head_tail_view, show_size
 from gripfast.errors import ToolError
 from gripfast.messages import OutputRef
+from gripfast.text.redact import Redactor
 
 ROOM = CAP - 4 * 1024
 """Size of the view in bytes; leaves 4 KiB of CAP for the tool's own text around it."""
@@ -35,7 +36,14 @@ class Sink:
     """Takes bytes until `finish`. Never fails: the view says what could not be stored."""
 
     def __init__(
-        self, store: Store | None, session: str, *, room: int, limit: int, readers: tuple[str, ...] = ()
+        self,
+        store: Store | None,
+        session: str,
+        *,
+        room: int,
+        limit: int,
+        readers: tuple[str, ...] = (),
+        redactor: Redactor | None = None,
     ) -> None:
         self._store = store
         self._session = session
@@ -44,6 +52,8 @@ class Sink:
         self._limit = limit
         self._readers = readers
         self._lock = threading.Lock()
+        self._redactor = redactor
+        self._waiting = b""  # the end of what came, in which a secret may begin
         self._size = 0
         self._head = bytearray()
         self._tail = bytearray()
@@ -88,6 +98,10 @@ class Sink:
 
     async def finish(self) -> Streamed:
         """End the stream and return what to show and a ref to the rest. Nothing is stored if everything fits."""
+        if self._redactor is not None and self._waiting:
+            with self._lock:
+                self._add(self._redactor.bytes(self._waiting))
+                self._waiting = b""
         if self._size <= self._fits:
             self._count.add(self._pending)
             return Streamed(decode(self._head), None, self._size, self._count.lines)
@@ -101,6 +115,11 @@ class Sink:
             self._drop_writer()
 
     def _take(self, data: bytes) -> None:
+        if self._redactor is not None:
+            data, self._waiting = self._redactor.split(self._waiting + data)
+        self._add(data)
+
+    def _add(self, data: bytes) -> None:
         self._size += len(data)
         if len(self._head) < self._room:
             self._head += data[: self._room - len(self._head)]

@@ -1,0 +1,67 @@
+"""KnownSecrets: the secret values this machine gives away by their names, and texts without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from gripfast.text.redact import Redactor, assignments, secrets_in
+
+_LARGEST = 256 * 1024
+_MOST_FILES = 50
+_EXAMPLES = (".example", ".sample", ".template", ".dist")
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_Stamp = tuple[str, int, int, int]
+
+
+class KnownSecrets:
+    """From this program's environment and the `.env*` files at the top of the roots, read again when they change."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = tuple(roots)
+        self._tops: tuple[_Stamp, ...] = ()
+        self._files: tuple[str, ...] = ()
+        self._stamps: tuple[_Stamp, ...] | None = None
+        self._redactor = Redactor({})
+
+    def current(self) -> Redactor:
+        """The redactor for what is secret now."""
+        tops = tuple(_stamps(self._roots))
+        if tops != self._tops or self._stamps is None:
+            self._tops, self._files = tops, tuple(name for root in self._roots for name in _env_files(root))
+        stamps = tuple(_stamps(self._files))
+        if stamps != self._stamps:
+            found = {name: value for file in self._files for name, value in secrets_in(_variables(file)).items()}
+            self._redactor = Redactor(found | secrets_in(os.environ))
+            self._stamps = stamps
+        return self._redactor
+
+    def __call__(self, text: str) -> str:
+        return self.current()(text)
+
+
+def _stamps(paths: Sequence[str]) -> Iterator[_Stamp]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found = os.lstat(path)
+            yield path, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _env_files(root: str) -> Iterator[str]:
+    with contextlib.suppress(OSError), os.scandir(root) as entries:
+        names = sorted(entry.name for entry in entries if entry.name == ".env" or entry.name.startswith(".env."))
+        yield from (f"{root}/{name}" for name in names[:_MOST_FILES] if not name.endswith(_EXAMPLES))
+
+
+def _variables(path: str) -> dict[str, str]:
+    try:
+        fd = os.open(path, _FLAGS)
+    except OSError:
+        return {}
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return {}
+        return assignments(file.read(_LARGEST).decode("utf-8", "replace"))

@@ -1,0 +1,102 @@
+"""Known secrets don't leave in answers, stored outputs or the record, and their names don't get into files."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gripfast.builtin.config import parse_config
+from gripfast.builtin.session import WorkspaceSession, open_session, output_cache
+from gripfast.host.files.scope import Scope
+from gripfast.host.stores.store import EmbeddedStore
+
+pytestmark = pytest.mark.anyio
+
+OURS, THEIRS = "env-s3cret-value", "file/s3cret value"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEPLOY_TOKEN", OURS)
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / ".env").write_text(f'API_KEY="{THEIRS}"\nDEBUG=yes\n')
+    (root / "a").write_text(f"{THEIRS}\n{OURS}\nrest\n")
+    return root
+
+
+@pytest.fixture
+async def session(root: Path, tmp_path: Path) -> AsyncIterator[WorkspaceSession]:
+    cache = output_cache(EmbeddedStore(tmp_path / "outputs"), "s")
+    async with open_session(
+        Scope.workspace(root), sandbox="off", record=True, cache=cache, hide_secrets=True
+    ) as session:
+        yield session
+
+
+async def test_answers_have_names_instead_of_values(session: WorkspaceSession) -> None:
+    text = (await session.call("Read", {"file_path": "a"})).text
+    assert "«API_KEY»" in text and "«DEPLOY_TOKEN»" in text and "s3cret" not in text
+    assert "s3cret" not in (await session.call("Bash", {"command": "cat a; cat a | tr -d x"})).text
+    encoded = base64.b64encode(f"x{THEIRS}y".encode()).decode()
+    assert "«API_KEY»" in (await session.call("Bash", {"command": f"echo {encoded}"})).text
+    assert "s3cret" not in (await session.call("Read", {"file_path": f"{OURS}"})).text
+
+
+async def test_what_a_command_prints_a_lot_of_is_stored_without_values(
+    session: WorkspaceSession, tmp_path: Path
+) -> None:
+    script = f"for i in $(seq 4000); do echo line $i {OURS}; done"
+    message = await session.call("Bash", {"command": script})
+    assert message.output_ref is not None and "s3cret" not in message.text
+    window = await session.call("tool_output_cache", {"ref_id": message.output_ref.id, "offset": 2000, "limit": 3})
+    assert "«DEPLOY_TOKEN»" in window.text
+    stored = [file.read_bytes() for file in (tmp_path / "outputs").rglob("*") if file.is_file()]
+    assert stored and not any(b"s3cret" in data for data in stored)
+
+
+async def test_the_record_has_no_value_and_undo_still_gives_back_every_byte(
+    session: WorkspaceSession, root: Path
+) -> None:
+    before = (root / "a").read_bytes()
+    await session.call("Bash", {"command": f"echo {OURS} >> a"})
+    assert b"s3cret" not in session.record.file.read_bytes()
+    await session.undo()
+    assert (root / "a").read_bytes() == before
+
+
+async def test_a_name_in_place_of_a_value_does_not_get_into_a_file(session: WorkspaceSession, root: Path) -> None:
+    await session.call("Read", {"file_path": "a"})
+    before = (root / "a").read_bytes()
+    for tool, arguments in (
+        ("Write", {"file_path": "a", "content": "«API_KEY»\nnew\n"}),
+        ("Edit", {"file_path": "a", "old_string": "rest", "new_string": "«DEPLOY_TOKEN»"}),
+    ):
+        message = await session.call(tool, arguments)
+        assert message.error is not None and message.error.code == "INVALID_ARGUMENT"
+        assert "stands for a secret" in message.text
+    assert (root / "a").read_bytes() == before
+    assert not (
+        await session.call("Edit", {"file_path": "a", "old_string": "rest", "new_string": "«OTHER»"})
+    ).is_error
+
+
+async def test_a_secret_that_is_added_later_is_known(session: WorkspaceSession, root: Path) -> None:
+    await session.call("Read", {"file_path": "a"})
+    (root / ".env.local").write_text("NEW_TOKEN=brand-new-one\n")
+    (root / ".env.example").write_text("OLD_TOKEN=rest-of-all\n")
+    assert (
+        await session.call("Bash", {"command": "echo brand-new-one rest-of-all"})
+    ).text == "«NEW_TOKEN» rest-of-all\n"
+
+
+async def test_by_default_the_library_hides_nothing_and_the_edges_do(root: Path) -> None:
+    async with open_session(Scope.workspace(root)) as session:
+        assert OURS in (await session.call("Read", {"file_path": "a"})).text
+    assert parse_config("").hide_secrets
+    assert not parse_config('secrets = "keep"').hide_secrets

@@ -9,15 +9,17 @@ from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gripfast.text.redact import Redactor, assignments, secrets_in
 
+slowly = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 values = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="«»"), min_size=8, max_size=40)
 around = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="«»"), max_size=30)
 
 
+@slowly
 @given(values, around, around)
 def test_no_written_form_of_a_value_is_left(value: str, before: str, after: str) -> None:
     redactor = Redactor({"API_KEY": value})
@@ -29,6 +31,7 @@ def test_no_written_form_of_a_value_is_left(value: str, before: str, after: str)
         assert "«API_KEY»" in done
 
 
+@slowly
 @given(values, st.binary(max_size=9), st.binary(max_size=9), st.booleans())
 def test_no_base64_of_anything_around_a_value_tells_it(value: str, before: bytes, after: bytes, url: bool) -> None:
     encode = base64.urlsafe_b64encode if url else base64.b64encode
@@ -36,6 +39,7 @@ def test_no_base64_of_anything_around_a_value_tells_it(value: str, before: bytes
     assert "«API_KEY»" in done
 
 
+@slowly
 @given(values, around, around, st.lists(st.integers(0, 200), max_size=6))
 def test_a_stream_is_redacted_like_the_whole_wherever_it_is_cut(
     value: str, before: str, after: str, cuts: list[int]
@@ -50,6 +54,7 @@ def test_a_stream_is_redacted_like_the_whole_wherever_it_is_cut(
     assert done + redactor.bytes(waiting) == redactor.bytes(data)
 
 
+@slowly
 @given(around)
 def test_a_text_without_a_secret_is_the_same_object(text: str) -> None:
     redactor = Redactor({"API_KEY": "Zq81-never-in-it-99"})

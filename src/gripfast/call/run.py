@@ -126,7 +126,7 @@ def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
     if name is not None:
         raise InvalidArgument(
             f"{name} stands for a secret that is hidden from answers; written to a file it would replace the secret. "
-            "Edit around it, or ask the user"
+            "Leave that line as it is, or ask the user"
         )
 
 

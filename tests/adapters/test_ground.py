@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gripfast import PermissionRule, Permissions, Scope
-from gripfast.adapters.ground import Ground
+from gripfast.adapters.ground import Ground, literal
 from gripfast.errors import Conflict, InvalidArgument, NotDirectory, NotFound, PolicyDenied, SandboxViolation
 from gripfast.host.shell.sandbox import choose
 
@@ -49,6 +49,14 @@ async def test_bytes_go_in_and_come_out_as_they_are(ground: Ground, project: Pat
     await ground.write_bytes(path(project, "new/deep.bin"), data)
     assert (project / "new" / "deep.bin").read_bytes() == data
     assert await ground.read_bytes(path(project, "new/deep.bin")) == data
+
+
+async def test_plain_text_is_searched_for_as_it_is(ground: Ground, project: Path) -> None:
+    odd = r"a b\d .+*?()|[]{}^$ #&-~ 'x' <y>"
+    (project / "odd.txt").write_text(f"a bd\n{odd}\n", encoding="utf-8")
+    lines, _ = await ground.grep(literal(odd), path(project, "odd.txt"), glob=None, limit=10)
+    assert [(number, text) for _, number, text in lines] == [(2, odd)]
+    assert literal("a b-c") == "a b-c"  # an older ripgrep takes no backslash before these
 
 
 async def test_what_is_outside_is_neither_read_nor_written_nor_removed(ground: Ground, project: Path) -> None:

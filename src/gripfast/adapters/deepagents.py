@@ -9,7 +9,6 @@ caller's.
 from __future__ import annotations
 
 import posixpath
-import re
 import uuid
 from base64 import b64encode
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from gripfast.adapters.ground import Ground
+from gripfast.adapters.ground import Ground, literal
 from gripfast.adapters.loops import beside, in_loop
 from gripfast.errors import NoMatch, NotFound, NotUnique, ToolError
 from gripfast.host.files.entries import Entry
@@ -169,7 +168,7 @@ class ScopeBackend(SandboxBackendProtocol):
         limit = min(max_count or _MOST_MATCHES, _MOST_MATCHES)
         try:
             lines, found = await self._ground.grep(
-                re.escape(pattern), path or self._ground.root, glob=glob, limit=limit
+                literal(pattern), path or self._ground.root, glob=glob, limit=limit
             )
         except ToolError as error:
             return GrepResult(error=_about(path or ".", error))

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import itertools
 import posixpath
+import re
 import shlex
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -46,7 +47,13 @@ MOST_OUTPUT = 10 * 1024 * 1024
 """Bytes of a command's standard output that are collected."""
 LONGEST_SECONDS = 24 * 3600
 _LONGEST_LINE = 512 * 1024
+_SYNTAX = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _TMP = "/tmp"
+
+
+def literal(text: str) -> str:
+    """The regex that finds just this text. ripgrep before 14 refuses what `re.escape` makes of a space."""
+    return _SYNTAX.sub(r"\\\g<0>", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ def test_definitions_are_found_with_their_names_kinds_and_rows(name: str) -> Non
     assert table(found) == EXPECTED[name]
 
 
+def test_a_computed_name_is_one_name() -> None:
+    source = b"class Box {\n  [Symbol.iterator]() {\n    return 1\n  }\n  size() {}\n}\n"
+    found = found_in(source, named("TypeScript")).definitions
+    assert [each.own_name for each in found] == ["Box", "[Symbol.iterator]", "size"]
+
+
 def test_there_is_a_sample_of_every_language_that_has_a_query() -> None:
     queries = {language.query for language in GRAMMARS}
     assert {named(name).query for name in SAMPLES if named(name).engine == "grammar"} == queries

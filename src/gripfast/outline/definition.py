@@ -28,6 +28,10 @@ class Definition(NamedTuple):
 
     @property
     def own_name(self) -> str:
+        """Without what it lies in. A computed name, as in `Box.[Symbol.iterator]`, is one name."""
+        before, bracket, computed = self.name.rpartition(".[")
+        if self.name.endswith("]") and (bracket or self.name.startswith("[")):
+            return f"[{computed}" if before else self.name
         return self.name.rpartition(".")[2]
 
     def moved(self, rows: int) -> Definition:

@@ -349,6 +349,69 @@ async def test_two_commands_at_once_share_what_changed(session: WorkspaceSession
     assert all(change.shared for call in session.record.calls() for change in call.changes)
 
 
+async def run_beside(session: WorkspaceSession, command: str, place: Path, work: Callable[[], Any]) -> None:
+    """Runs a command, and `work` while it waits."""
+    started, go = place / "started", place / "go"
+    async with anyio.create_task_group() as group:
+        script = f"touch {started}; while [ ! -e {go} ]; do sleep 0.02; done; {command}"
+        group.start_soon(session.call, "Bash", {"command": script})
+        with anyio.fail_after(120):
+            while not started.exists():
+                await anyio.sleep(0.02)
+        await work()
+        go.touch()
+
+
+def changed(session: WorkspaceSession) -> dict[str, dict[str, bool]]:
+    return {
+        call.tool: {os.path.basename(change.path): change.shared for change in call.changes}
+        for call in session.record.calls()
+    }
+
+
+async def test_what_another_call_writes_while_a_command_runs_is_not_the_command_s(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    await run_beside(
+        session, "echo x > b", tmp_path, lambda: session.call("Write", {"file_path": "mine", "content": "m\n"})
+    )
+    assert changed(session) == {"Bash": {"b": False}, "Write": {"mine": False}}
+    assert names(await session.undo(calls=[1])) == ["b"]
+    assert (root / "mine").read_text() == "m\n"
+
+
+async def test_a_path_that_a_command_changes_after_another_call_is_undone_to_what_that_call_left(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    write = {"file_path": "mine", "content": "m\n"}
+    await run_beside(session, "echo x >> mine", tmp_path, lambda: session.call("Write", write))
+    assert names(await session.undo(calls=[1])) == ["mine"]
+    assert (root / "mine").read_text() == "m\n"
+
+
+async def test_what_another_session_writes_while_a_command_runs_is_not_the_command_s(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    async with opened(root) as other:
+        write = {"file_path": "theirs", "content": "t\n"}
+        await run_beside(session, "echo x > b", tmp_path, lambda: other.call("Write", write))
+        assert changed(session) == {"Bash": {"b": False}}
+        assert changed(other) == {"Write": {"theirs": False}}
+
+
+async def test_what_commands_of_two_sessions_change_at_once_is_shared_and_undo_says_so(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    async with opened(root) as other:
+        await run_beside(session, "echo x > b", tmp_path, lambda: bash(other, "echo y > theirs"))
+        assert changed(session) == {"Bash": {"b": False, "theirs": True}}
+        done = await session.undo(dry_run=True)
+    assert {one.path: one.what for one in done.restored} == {
+        "b": "restored",
+        "theirs": "removed, but perhaps made by another command that ran at the same time",
+    }
+
+
 async def test_what_a_background_shell_changes_belongs_to_the_call_that_started_it(
     session: WorkspaceSession, root: Path
 ) -> None:

@@ -20,6 +20,7 @@ from gripfast.host.files.witness import WITNESS, Replacement
 from gripfast.host.record.calls import VERSION, PathDelta, RecordedCall, merged, read_calls
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.cover import Cover
+from gripfast.host.record.others import Others, own_part
 from gripfast.host.record.shelf import RecordOptions, hold, make_session_directory, session_directory, tidy
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
@@ -59,6 +60,7 @@ class Record:
         self._background: list[threading.Thread] = []
         self.directory = session_directory(fs.roots[0], session)
         self.contents = Contents(self.directory / "contents", self.options.quota)
+        self.others = Others(self.directory)
         self.cover = Cover(self.contents, self.options, fs.roots)
         self._open()
 
@@ -125,9 +127,13 @@ class Record:
         known = self._written.get(delta.path)
         return known is not None and known.is_same(delta.after)
 
-    def written(self, changes: Sequence[PathDelta]) -> None:
+    def written(self, changes: Sequence[PathDelta], writer: CallEntry) -> None:
+        """A call has made these changes itself: no command that runs meanwhile has."""
         if self.stays:
             self._written.update((change.path, change.after) for change in changes)
+        for command in self._commands:
+            if command is not writer:
+                command.beside += changes
 
     # --- reading ---
 
@@ -264,6 +270,9 @@ class CallEntry:
         self._changes: list[PathDelta] = []
         self._uncovered: list[tuple[str, str]] = []
         self._overlaps = False
+        self._others: dict[Path, int] = {}
+        self.beside: list[PathDelta] = []
+        """What other calls of the session wrote while the command of this one ran."""
         self._token = WITNESS.set(self)
 
     def overlap(self) -> None:
@@ -290,6 +299,7 @@ class CallEntry:
             self._record.collect()
             self._record.cover.refresh(watch)
             self._overlaps = self._record.command_begins(self)
+            self._others = self._record.others.mark()
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
         with self._record.noting_faults():
@@ -302,9 +312,10 @@ class CallEntry:
         with self._record.noting_faults():
             self._record.command_ends(self)
             deltas, uncovered = self._record.cover.deltas(changes)
-            if self._overlaps:
-                deltas = [replace(delta, shared=True) for delta in deltas]
-            self.add(deltas)
+            said = self._record.others.since(self._others)
+            deltas = own_part(deltas, (*self.beside, *said.exact))
+            shared = {delta.path for delta in deltas if self._overlaps or delta.path in said.claimed}
+            self.add([replace(delta, shared=delta.shared or delta.path in shared) for delta in deltas])
             with self._lock:
                 self._uncovered += uncovered
 
@@ -339,7 +350,7 @@ class CallEntry:
         self._record.append({"announces": self.number, "changes": [change.to_json() for change in changes]})
 
     def add(self, changes: Sequence[PathDelta]) -> None:
-        self._record.written(changes)
+        self._record.written(changes, self)
         with self._lock:
             self._changes += changes
 

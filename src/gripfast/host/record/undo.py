@@ -131,6 +131,7 @@ class _Plan:
             for change in call.changes:
                 if not paths or any(is_below(change.path, path) for path in paths):
                     by_path.setdefault(change.path, []).append((call.number, change))
+        self._shared = {path for path, changes in by_path.items() if any(change.shared for _, change in changes)}
         self._targets = {path: changes[0][1].before for path, changes in by_path.items()}
         for path, changes in sorted(by_path.items()):
             reason = self._add(path, changes)
@@ -139,7 +140,11 @@ class _Plan:
         self._refuse_full_directories()
 
     def restored(self) -> tuple[Restored, ...]:
-        return tuple(Restored(self._record.fs.show_real(step.path), _done(step)) for step in self.steps)
+        return tuple(Restored(self._record.fs.show_real(step.path), self._what(step)) for step in self.steps)
+
+    def _what(self, step: Step) -> str:
+        shared = ", but perhaps made by another command that ran at the same time"
+        return f"{_done(step)}{shared if step.path in self._shared else ''}"
 
     def _refuse(self, path: str, reason: str) -> None:
         self.refused.append(Refused(self._record.fs.show_real(path), reason))

@@ -12,8 +12,10 @@ class RunningCall(Protocol):
         """The call may run, or not: by which rule, or by whose word."""
         ...
 
-    def end(self, *, size: int = 0, output_ref: str | None = None, error: str | None = None) -> str | None:
-        """The call has ended. Gives what its answer should say about the record, if anything."""
+    def end(
+        self, *, size: int = 0, output_ref: str | None = None, error: str | None = None, answer: str = ""
+    ) -> str | None:
+        """The call has ended with this answer. Gives what its answer should say about the record, if anything."""
         ...
 
 

@@ -164,8 +164,9 @@ def argument_text(call: ToolCall) -> str:
 def _facts(message: ToolMessage) -> dict[str, Any]:
     """What the record keeps of an answer."""
     ref, error = message.output_ref, message.error
-    size = len(message.text.encode("utf-8", "replace"))
-    return {"size": size, "output_ref": ref and ref.id, "error": error and error.code}
+    text = message.text
+    size = len(text.encode("utf-8", "replace"))
+    return {"size": size, "output_ref": ref and ref.id, "error": error and error.code, "answer": text}
 
 
 def _with_note(message: ToolMessage, note: str | None) -> ToolMessage:

@@ -15,6 +15,7 @@ _COMMANDS = {
     "call": "gripfast.edges.cli.call",
     "tools": "gripfast.edges.cli.tools",
     "serve": "gripfast.edges.cli.serve",
+    "console": "gripfast.edges.cli.console",
     "approvals": "gripfast.edges.cli.approvals",
     "approve": "gripfast.edges.cli.approvals",
     "deny": "gripfast.edges.cli.approvals",

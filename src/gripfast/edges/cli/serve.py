@@ -139,10 +139,22 @@ def _over_http(
     quiet_logs()
     if wanted.port not in (0, got.port):
         say(f"{wanted} is in use; serving on another port", err=True)
-    say(_banner(settings, access, root, token_file_path), err=True)
+    console, link = _console(got, settings.config_file)
+    say(_banner(settings, access, root, token_file_path, link), err=True)
     sessions = Sessions(settings, idle=idle, shares=Shares(len({name for name, _ in tokens})))
-    anyio.run(serve_http, sessions, access, listening)
+    anyio.run(serve_http, sessions, access, listening, console)
     say("stopped", err=True)
+
+
+def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
+    """The console of a server on loopback, and the link that opens it once."""
+    if not address.is_loopback:
+        return None, ""
+    from gripfast.edges.console.app import ConsoleAccess, ConsoleData, console_app  # noqa: PLC0415 - the same
+    from gripfast.edges.console.serving import hosts_of  # noqa: PLC0415 - the same
+
+    access = ConsoleAccess(hosts_of(address))
+    return console_app(access, ConsoleData(config_file)), access.link()
 
 
 def _tokens(file: str | None, *, new: bool, none: bool) -> tuple[list[tuple[str, str]], str]:
@@ -154,7 +166,7 @@ def _tokens(file: str | None, *, new: bool, none: bool) -> tuple[list[tuple[str,
     return [("you", token)], str(path)
 
 
-def _banner(settings: SessionSettings, access: Access, root: str, token_file_path: str) -> str:
+def _banner(settings: SessionSettings, access: Access, root: str, token_file_path: str, console: str) -> str:
     """What a person needs after starting the server, on one screen."""
     url = f"http://{_host(access)}/mcp"
     token = access.tokens[0][1] if len(access.tokens) == 1 else None
@@ -165,6 +177,7 @@ def _banner(settings: SessionSettings, access: Access, root: str, token_file_pat
         f"  root   {root}",
         f"  rules  {settings.rules_in_words()}",
         f"  token  {_token_line(access, token, token_file_path)}",
+        *([f"  watch  {console}  (opens once)"] if console else []),
         "",
         *paste_instructions(url, token),
         "",

@@ -18,6 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import SESSION_HEADER, Sessions, key_of_mcp_session
@@ -69,8 +70,11 @@ class Access:
         return found[0] if found else None
 
 
-async def serve_http(sessions: Sessions, access: Access, listening: Listening) -> None:
-    """Serves until a signal comes. No process that a session started is left running."""
+async def serve_http(
+    sessions: Sessions, access: Access, listening: Listening, console: ASGIApp | None = None
+) -> None:
+    """Serves until a signal comes. No process that a session started is left running. `console` is served beside the
+    tools; it has its own way to tell who may use it."""
     manager = StreamableHTTPSessionManager(
         server_of(sessions),
         security_settings=access.security,
@@ -78,7 +82,7 @@ async def serve_http(sessions: Sessions, access: Access, listening: Listening) -
         session_idle_timeout=sessions.idle,
         max_sessions=MOST_SESSIONS + MOST_REQUESTS,  # `TokenGuard` holds each client to its share of the first
     )
-    guard = TokenGuard(manager.handle_request, access, sessions)
+    guard = TokenGuard(manager.handle_request, access, sessions, console)
     config = uvicorn.Config(
         guard,
         http=connections(),
@@ -120,8 +124,9 @@ class _Server(uvicorn.Server):
 class TokenGuard:
     """Checks the token before any byte of the body is read, then the path, then passes the request on."""
 
-    def __init__(self, app: ASGIApp, access: Access, sessions: Sessions) -> None:
+    def __init__(self, app: ASGIApp, access: Access, sessions: Sessions, console: ASGIApp | None = None) -> None:
         self._app = app
+        self._console = console
         self._access = access
         self._sessions = sessions
         self._requests: set[anyio.CancelScope] = set()
@@ -150,6 +155,9 @@ class TokenGuard:
             request.cancel()
 
     async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._console is not None and f"{scope['path']}/".startswith(f"{CONSOLE}/"):
+            await self._console(scope, receive, send)
+            return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         owner = self._owner(headers)
         if owner is None:

@@ -36,7 +36,8 @@ class PathDelta:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call. `changes` are the paths it changed; `uncovered` names what changed without being recorded."""
+    """One call. `changes` are the paths it changed; `uncovered` names what changed without being recorded; `answer`
+    is the SHA-256 of its answer, whose text is kept as contents are."""
 
     number: int
     time: float
@@ -52,6 +53,7 @@ class RecordedCall:
     uncovered: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     ended: bool = True
+    answer: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The stable form: the keys of this version stay."""
@@ -70,6 +72,7 @@ class RecordedCall:
             "uncovered": list(self.uncovered),
             "undoes": list(self.undoes),
             "ended": self.ended,
+            "answer_sha256": self.answer,
         }
 
     @classmethod
@@ -89,7 +92,15 @@ class RecordedCall:
             tuple(map(str, value["uncovered"])),
             tuple(map(int, value["undoes"])),
             bool(value["ended"]),
+            _digest_or_none(value.get("answer_sha256")),
         )
+
+
+def _digest_or_none(value: Any) -> str | None:
+    """Raises ValueError for anything that is no SHA-256: it becomes part of a path."""
+    if value is not None and not (isinstance(value, str) and len(value) == 64 and value.isalnum()):
+        raise ValueError("not a SHA-256")
+    return value
 
 
 @dataclass(slots=True)
@@ -108,6 +119,51 @@ def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             reading.broken += 1
     return [call for _, call in sorted(reading.calls.items())], reading.broken
+
+
+class CallsFile:
+    """A record that is read while it grows: each look reads only what was added since the last one."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._read = 0
+        self._reading = _Reading()
+        self._changed: dict[int, int] = {}
+        self._looks = 0
+
+    def look(self) -> int:
+        """Reads what is new. Gives the number of this look."""
+        try:
+            with open(self._file, "rb") as opened:
+                opened.seek(self._read)
+                lines = opened.read().splitlines(keepends=True)
+        except OSError:
+            return self._looks
+        whole = [line for line in lines if line.endswith(b"\n")]
+        self._looks += bool(whole)
+        for line in whole:
+            self._read += len(line)
+            self._take(line)
+        return self._looks
+
+    def _take(self, line: bytes) -> None:
+        try:
+            value = json.loads(line)
+            _read_line(self._reading, value)
+            number = next((value[key] for key in ("call", "begins", "announces", "adds") if key in value), None)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            self._reading.broken += 1
+            return
+        if number is not None:
+            self._changed[int(number)] = self._looks
+
+    def calls(self, since: int = 0) -> list[RecordedCall]:
+        """The calls that changed after a look, in their order."""
+        found = [number for number, look in self._changed.items() if look > since]
+        return [self._reading.calls[number] for number in sorted(found) if number in self._reading.calls]
+
+    def call(self, number: int) -> RecordedCall | None:
+        return self._reading.calls.get(number)
 
 
 def _lines(file: Path) -> Iterator[bytes]:

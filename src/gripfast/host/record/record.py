@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -27,8 +28,11 @@ from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
 
 _LONG = 4096  # characters of arguments that stand in the line itself
+_LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
 _NAMED = 10  # paths that an answer names
 _PATIENCE = 1.0  # seconds the first command may wait until the files it may change are covered
+
+_BY_HASH = re.compile(r"sha256:([0-9a-f]{64}) \(")
 
 Redact = Callable[[str], str]
 
@@ -151,6 +155,26 @@ class Record:
     def changes(self, call: int) -> tuple[PathDelta, ...]:
         """What a call did, path by path."""
         return self.call(call).changes
+
+    def answer(self, call: RecordedCall) -> str | None:
+        """What a call was answered; None if that was not kept."""
+        data = self.contents.get(call.answer)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def arguments(self, call: RecordedCall) -> str:
+        """The arguments of a call, also where the line has only their hash."""
+        named = _BY_HASH.match(call.arguments)
+        data = self.contents.get(named[1]) if named else None
+        return call.arguments if data is None else data.decode("utf-8", "replace")
+
+    def keep_answer(self, text: str) -> str | None:
+        """Keeps the text of an answer; None if there is none or no room."""
+        if not text:
+            return None
+        try:
+            return self.contents.put(self.redact(text[:_LONGEST_ANSWER]).encode("utf-8", "replace"))
+        except OSError:
+            return None
 
     # --- writing ---
 
@@ -355,7 +379,13 @@ class CallEntry:
             self._changes += changes
 
     def end(
-        self, *, size: int = 0, output_ref: str | None = None, error: str | None = None, undoes: Sequence[int] = ()
+        self,
+        *,
+        size: int = 0,
+        output_ref: str | None = None,
+        error: str | None = None,
+        answer: str = "",
+        undoes: Sequence[int] = (),
     ) -> str | None:
         """Writes the call's line. Gives what the answer should say about that, if anything."""
         with contextlib.suppress(ValueError):
@@ -376,6 +406,7 @@ class CallEntry:
             merged(self._changes),
             tuple(f"{path}: {why}" for path, why in uncovered),
             tuple(undoes),
+            answer=self._record.keep_answer(answer),
         )
         self._record.append(call.to_json())
         return self._record.notes(uncovered)

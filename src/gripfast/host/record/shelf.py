@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -58,6 +59,53 @@ def sessions_of(root: str) -> list[str]:
     found = workspace_directory(root)
     names = [entry.parent for entry in found.glob("*/calls.jsonl")] if found.is_dir() else []
     return [entry.name for entry in sorted(names, key=_last_used)]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSession:
+    """The record of one session of this user. `place` names it among all of them."""
+
+    place: str
+    session: str
+    roots: tuple[str, ...]
+    last_used: float
+
+    @property
+    def file(self) -> Path:
+        return state_directory() / "record" / self.place / "calls.jsonl"
+
+
+def all_sessions(most: int = 500) -> list[RecordedSession]:
+    """The recorded sessions of all workspaces, the newest first."""
+    files = sorted((state_directory() / "record").glob("*/*/calls.jsonl"), key=_changed, reverse=True)
+    return [found for file in files[:most] if (found := recorded_session(f"{file.parts[-3]}/{file.parts[-2]}"))]
+
+
+def recorded_session(place: str) -> RecordedSession | None:
+    """The session with this `place`; None if there is none, or its record can't be read."""
+    workspace, _, name = place.partition("/")
+    if not _SAFE.match(workspace) or not _SAFE.match(name):
+        return None
+    file = state_directory() / "record" / workspace / name / "calls.jsonl"
+    try:
+        with open(file, "rb") as opened:
+            head = json.loads(opened.readline(1 << 16))
+        roots = tuple(map(str, head["roots"]))
+        return RecordedSession(place, str(head["session"]), roots, _changed(file))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def bytes_of_all() -> int:
+    """What the records of all sessions take on disk."""
+    return _size(state_directory() / "record")
+
+
+def _changed(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _last_used(directory: Path) -> float:

@@ -1,0 +1,67 @@
+"""Who may use the console: whoever opened its one-time link in this browser, from this page.
+
+The link has a random key that works once. Opening it sets a cookie that scripts can't read and that no other site can
+send along. Every request must name this very address as its host; a request that changes something must come from a
+page of this address and carry a header that other sites can't set. The key is never written to a file, so a command
+that an agent runs can't learn it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from secrets import token_urlsafe
+
+PATH = "/console"
+COOKIE = "gripfast_console"
+HEADER = "x-gripfast-console"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class ConsoleAccess:
+    """The keys of one console. `hosts` are the values of the Host header that name it."""
+
+    def __init__(self, hosts: tuple[str, ...]) -> None:
+        self.hosts = hosts
+        self._links: set[str] = set()
+        self._cookie = token_urlsafe(32)
+
+    def link(self, question: str = "") -> str:
+        """A link that opens the console once."""
+        key = token_urlsafe(32)
+        self._links.add(key)
+        shown = f"&question={question}" if question else ""
+        return f"http://{self.hosts[0]}{PATH}?key={key}{shown}"
+
+    def redeem(self, key: str) -> str | None:
+        """The cookie for a link's key, which works once; None for any other."""
+        found = [link for link in self._links if hmac.compare_digest(link.encode(), key.encode())]
+        self._links.difference_update(found)
+        return self._cookie if found else None
+
+    def refusal(self, method: str, headers: Mapping[str, str], cookie: str | None) -> str | None:
+        """Why a request is refused; None if it is not."""
+        if headers.get("host") not in self.hosts:
+            return "this console is not at that host"
+        origin = headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self.hosts:
+            return "another site may not use this console"
+        if cookie is None or not hmac.compare_digest(cookie.encode(), self._cookie.encode()):
+            return "open the link that `gripfast console` prints; each link works once"
+        if method != "GET" and (origin is None or headers.get(HEADER) != "1"):
+            return "changes are made from the page only"
+        return None
+
+    def is_named(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("host") in self.hosts

@@ -1,0 +1,205 @@
+"""What the console shows, as JSON values: read from the records and the queue of questions, escaped and bounded."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, cast
+
+from gripfast.builtin.config import load_config
+from gripfast.edges.settings import SessionSettings
+from gripfast.errors import NotFound
+from gripfast.host.questions.queue import QuestionQueue
+from gripfast.host.record.calls import CallsFile, RecordedCall
+from gripfast.host.record.compare import compared
+from gripfast.host.record.record import Record
+from gripfast.host.record.shelf import (
+    RecordedSession,
+    RecordOptions,
+    all_sessions,
+    bytes_of_all,
+    recorded_session,
+)
+from gripfast.host.record.undo import UndoResult, undo
+from gripfast.text.cut import character_start
+from gripfast.text.escape import escaped, visible
+
+_SUBJECT = 160  # characters of the arguments in a row
+_TEXT = 64 << 10  # bytes of arguments or of an answer that are shown
+_DIFF_LINES = 2000
+_LINE = 2000  # characters of a line of a diff
+_OPEN_FILES = 50
+_SUBJECTS = ("command", "file_path", "path", "pattern", "patch", "bash_id")
+
+
+class ConsoleData:
+    """The records of all sessions, read on while somebody looks. Its methods block: call them in a thread."""
+
+    def __init__(self, config_file: str | None = None) -> None:
+        self._config_file = config_file
+        self._files: OrderedDict[str, CallsFile] = OrderedDict()
+        self.queue = QuestionQueue()
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All sessions, the newest first."""
+        return [
+            {
+                "place": found.place,
+                "session": escaped(found.session),
+                "root": escaped(found.roots[0] if found.roots else ""),
+                "last_used": found.last_used,
+            }
+            for found in all_sessions()
+        ]
+
+    def questions(self) -> list[dict[str, Any]]:
+        """The questions that wait, the oldest first. `shown` is escaped where it is made."""
+        return [
+            {**question.to_json(), "root": escaped(question.root), "diff": visible(_cut(question.diff))}
+            for question in self.queue.waiting()
+        ]
+
+    def stamps(self, most: int = 20) -> tuple[object, ...]:
+        """Differs whenever a list may have changed."""
+        found = all_sessions(most)
+        waiting = tuple(question.id for question in self.queue.waiting())
+        return waiting, tuple((one.place, one.last_used) for one in found)
+
+    def quota(self) -> dict[str, Any]:
+        """How much of the record's room is used."""
+        return {"used": bytes_of_all(), "quota": self._options().quota}
+
+    def calls(self, place: str, since: int = 0, most: int = 0) -> dict[str, Any]:
+        """The calls that changed since a look, or the last ones, as rows."""
+        file = self._file(place)
+        look = file.look()
+        found = file.calls(since)
+        rows = [self._row(call) for call in (found[-most:] if most else found)]
+        return {"look": look, "calls": rows, "left_out": len(found) - len(rows)}
+
+    def _row(self, call: RecordedCall) -> dict[str, Any]:
+        return {
+            "number": call.number,
+            "time": call.time,
+            "tool": escaped(call.tool),
+            "subject": escaped(_subject(call.arguments)),
+            "decision": escaped(call.decision[:200]),
+            "milliseconds": round(call.milliseconds, 1),
+            "tokens": call.answer_tokens,
+            "error": call.error,
+            "changes": len(call.changes),
+            "undoes": list(call.undoes),
+            "ended": call.ended,
+        }
+
+    def call(self, place: str, number: int) -> dict[str, Any]:
+        """One call whole: arguments, answer, what it changed."""
+        found, call = self._found(place, number)
+        with _opened(found, self._config_file) as record:
+            lines = (line for change in call.changes for line in compared(record, call.number, change))
+            diff = [visible(line.rstrip("\n")[:_LINE]) for line in islice(lines, _DIFF_LINES + 1)]
+            changes = [
+                {"path": escaped(record.fs.show_real(change.path)), "raw": change.path, "kind": _kind(change)}
+                for change in call.changes[:_DIFF_LINES]
+            ]
+            answer, arguments = record.answer(call), record.arguments(call)
+        return {
+            **self._row(call),
+            "arguments": visible(_cut(_pretty(arguments))),
+            "answer": None if answer is None else visible(_cut(answer)),
+            "answer_bytes": call.answer_bytes,
+            "output_ref": call.output_ref,
+            "decision": escaped(call.decision),
+            "changes": changes,
+            "uncovered": [escaped(path) for path in call.uncovered[:100]],
+            "diff": diff[:_DIFF_LINES],
+            "diff_is_cut": len(diff) > _DIFF_LINES,
+        }
+
+    def undo(self, place: str, calls: Sequence[int], paths: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+        """Takes calls back, or says what that would do. Raises ToolError."""
+        found, _ = self._found(place, calls[0])
+        with _opened(found, self._config_file) as record:
+            return _as_json(undo(record, list(calls), list(paths), dry_run=dry_run))
+
+    def _options(self) -> RecordOptions:
+        return load_config(self._config_file).record or RecordOptions()
+
+    def _file(self, place: str) -> CallsFile:
+        if place not in self._files:
+            found = recorded_session(place)
+            if found is None:
+                raise NotFound("there is no such session any more")
+            self._files[place] = CallsFile(found.file)
+            while len(self._files) > _OPEN_FILES:
+                self._files.popitem(last=False)
+        self._files.move_to_end(place)
+        return self._files[place]
+
+    def _found(self, place: str, number: int) -> tuple[RecordedSession, RecordedCall]:
+        found = recorded_session(place)
+        file = self._file(place)
+        file.look()
+        call = file.call(number)
+        if found is None or call is None:
+            raise NotFound(f"there is no call {number} in this session")
+        return found, call
+
+
+@contextmanager
+def _opened(found: RecordedSession, config_file: str | None) -> Generator[Record]:
+    """The record of a session while something is done with it. Raises ToolError if its workspace is gone."""
+    options = load_config(config_file).record or RecordOptions()
+    files = SessionSettings(found.roots[:1], config_file=config_file).files()
+    record = Record(files, found.place.partition("/")[2], options)
+    try:
+        yield record
+    finally:
+        record.close()
+
+
+@functools.lru_cache(maxsize=20_000)
+def _subject(arguments: str) -> str:
+    """What a call is about, in a line: its command, path or pattern, else its arguments."""
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments[:_SUBJECT]
+    known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    named = [str(known[name]) for name in _SUBJECTS if name in known]
+    return " ".join((named[0] if named else arguments).split())[:_SUBJECT]
+
+
+def _pretty(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _cut(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= _TEXT:
+        return text
+    shown = data[: character_start(data, _TEXT)].decode("utf-8", "replace")
+    return f"{shown}\n[cut here; {len(data)} bytes in total]"
+
+
+def _kind(change: Any) -> str:
+    if change.before.kind == "absent":
+        return "added"
+    return "removed" if change.after.kind == "absent" else "changed"
+
+
+def _as_json(result: UndoResult) -> dict[str, Any]:
+    return {
+        "calls": list(result.calls),
+        "restored": [{"path": escaped(done.path), "what": done.what} for done in result.restored],
+        "refused": [{"path": escaped(one.path), "reason": escaped(one.reason)} for one in result.refused],
+        "dry_run": result.dry_run,
+        "call": result.call,
+    }

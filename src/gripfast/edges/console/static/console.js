@@ -1,0 +1,232 @@
+// The page: sessions, their calls, one call in detail, undo. `questions.js` has the questions.
+
+import { ago, button, count, find, make, time } from "/console/static/dom.js";
+import { charts } from "/console/static/charts.js";
+import { coloured, inline, sideBySide } from "/console/static/diff.js";
+import { focusFirst, showQuestions } from "/console/static/questions.js";
+import { follow, get, post } from "/console/static/wire.js";
+
+const FIRST = 300; // calls shown at once; older ones on demand
+const page = { place: null, picked: false, calls: new Map(), look: 0, shown: FIRST, open: null, chosen: new Set(), side: false, busy: false, again: false };
+
+const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
+const failed = (error) => say(error.message, "gone");
+
+async function refresh() {
+  if (page.busy) { page.again = true; return; }
+  page.busy = true;
+  try {
+    const [sessions, questions] = await Promise.all([get("sessions"), get("questions")]);
+    showQuestions(questions, failed);
+    showSessions(sessions);
+    if (page.place) await readCalls();
+    say("live", "live");
+  } catch (error) {
+    failed(error);
+  }
+  page.busy = false;
+  if (page.again) { page.again = false; refresh(); }
+}
+
+function showSessions(sessions) {
+  if (!page.picked && sessions.length && page.place !== sessions[0].place) choose(sessions[0].place, false);
+  const rows = sessions.map((session) =>
+    make("li", {}, make(
+      "button", { type: "button", "aria-current": String(session.place === page.place), title: session.root, on: { click: () => { choose(session.place, true); refresh(); } } },
+      make("span", { class: "root" }, session.root.split("/").slice(-2).join("/") || "/"),
+      make("span", { class: "when" }, `${session.session.slice(0, 12)} · ${ago(session.last_used)}`),
+    )));
+  find("sessions").replaceChildren(...rows);
+  find("none").hidden = sessions.length > 0;
+}
+
+function choose(place, picked) {
+  Object.assign(page, { place, picked, calls: new Map(), look: 0, shown: FIRST, chosen: new Set() });
+  closeDetail();
+  find("rows").replaceChildren();
+}
+
+async function readCalls() {
+  const place = page.place;
+  const first = page.look === 0;
+  const found = await get("calls", first ? { place, most: FIRST } : { place, since: page.look });
+  if (place !== page.place) return;
+  take(found);
+  if (first && found.left_out) {
+    setTimeout(async () => { // the rest, after the newest are on the screen
+      const all = await get("calls", { place });
+      if (place === page.place) take(all);
+    }, 50);
+  }
+}
+
+function take(found) {
+  page.look = Math.max(page.look, found.look);
+  for (const call of found.calls) page.calls.set(call.number, call);
+  if (found.calls.length || !page.calls.size) drawCalls();
+}
+
+function wanted() {
+  const words = find("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = [...page.calls.values()].sort((one, two) => two.number - one.number);
+  if (!words.length) return all;
+  return all.filter((call) => { const text = `${call.tool} ${call.subject} ${call.decision} ${call.error || ""}`.toLowerCase(); return words.every((word) => text.includes(word)); });
+}
+
+function drawCalls() {
+  const all = wanted();
+  const undone = new Set([...page.calls.values()].flatMap((call) => call.undoes));
+  find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call, undone)));
+  find("older").hidden = all.length <= page.shown;
+  find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
+  find("numbers").replaceChildren(...charts([...page.calls.values()].sort((one, two) => one.number - two.number)));
+  find("undo-chosen").disabled = page.chosen.size === 0;
+}
+
+function row(call, undone) {
+  const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", undone.has(call.number) ? "undone" : ""];
+  const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
+  box.checked = page.chosen.has(call.number);
+  return make(
+    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "aria-selected": String(page.open === call.number), tabindex: "-1", on: { click: () => open(call.number) } },
+    make("td", {}, call.changes ? box : ""),
+    make("td", { class: "number" }, String(call.number)),
+    make("td", {}, time(call.time)),
+    make("td", { class: "tool", "data-error": call.error || "" }, call.tool),
+    make("td", { class: "what", title: call.subject }, call.subject),
+    make("td", { class: call.decision.startsWith("denied") ? "decision denied" : "decision", title: call.decision }, call.decision),
+    make("td", { class: "number" }, call.ended ? count(Math.round(call.milliseconds)) : ""),
+    make("td", { class: "number" }, call.tokens ? count(call.tokens) : ""),
+  );
+}
+
+function toggle(number, on) {
+  if (on) page.chosen.add(number); else page.chosen.delete(number);
+  find("undo-chosen").disabled = page.chosen.size === 0;
+}
+
+async function open(number) {
+  page.open = number;
+  mark();
+  try {
+    const call = await get("call", { place: page.place, number });
+    if (page.open === number) showDetail(call);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+function mark() {
+  for (const element of find("rows").children) element.setAttribute("aria-selected", String(Number(element.dataset.number) === page.open));
+}
+
+function closeDetail() {
+  page.open = null;
+  find("detail").hidden = true;
+  mark();
+}
+
+function showDetail(call) {
+  const fact = (name, value) => (value ? [make("dt", {}, name), make("dd", {}, value)] : []);
+  const parts = [
+    make(
+      "div", { class: "top" },
+      make("h2", {}, `#${call.number} ${call.tool}`),
+      call.changes.length ? button("Undo", () => askUndo([call.number])) : null,
+      button("Close", closeDetail, { "aria-keyshortcuts": "Escape" }),
+    ),
+    make(
+      "dl", { class: "facts" },
+      ...fact("Decision", call.decision), ...fact("Error", call.error), ...fact("Took", call.ended ? `${count(Math.round(call.milliseconds))} ms` : "still running"),
+      ...fact("Answer", `${count(call.answer_bytes)} bytes, about ${count(call.tokens)} tokens`), ...fact("Stored output", call.output_ref), ...fact("Undoes", call.undoes.join(", ")),
+      ...fact("Not covered by undo", call.uncovered.join("; ")),
+    ),
+    make("h3", {}, "Arguments"),
+    make("pre", { tabindex: "0" }, ...coloured(call.arguments)),
+  ];
+  if (call.changes.length) parts.push(...changed(call));
+  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, call.answer === null ? "The text of this answer was not kept." : call.answer));
+  find("detail").replaceChildren(...parts.filter(Boolean));
+  find("detail").hidden = false;
+}
+
+function changed(call) {
+  const draw = () => (page.side ? sideBySide(call.diff) : inline(call.diff));
+  const place = make("div", {}, draw());
+  const way = button(page.side ? "Inline" : "Side by side", () => { page.side = !page.side; way.textContent = page.side ? "Inline" : "Side by side"; place.replaceChildren(draw()); });
+  const paths = call.changes.map((change) => make("li", {}, `${change.kind}: ${change.path} `, call.changes.length > 1 ? button("Undo this path", () => askUndo([call.number], [change.raw])) : ""));
+  return [make("h3", {}, "Changes ", way), make("ul", {}, ...paths), place, call.diff_is_cut ? make("p", {}, "The diff is longer; `gripfast diff` shows all of it.") : null];
+}
+
+async function askUndo(calls, paths = []) {
+  const dialog = find("undo");
+  try {
+    showUndo(dialog, calls, paths, await post("undo", { place: page.place, calls, paths, dry_run: true }));
+    if (!dialog.open) dialog.showModal();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+function showUndo(dialog, calls, paths, result) {
+  const done = !result.dry_run;
+  const list = (rows) => make("ul", {}, ...rows.slice(0, 500).map((text) => make("li", {}, text)));
+  const parts = [make("h2", {}, `${done ? "Took" : "Would take"} back call ${result.calls.join(", ")}`)];
+  if (result.restored.length) parts.push(list(result.restored.map((one) => `${one.path}: ${one.what}`)));
+  else parts.push(make("p", {}, "Nothing to put back."));
+  if (result.refused.length) parts.push(make("h3", {}, "Left alone"), list(result.refused.map((one) => `${one.path}: ${one.reason}`)));
+  const perform = async () => {
+    try {
+      showUndo(dialog, calls, paths, await post("undo", { place: page.place, calls, paths, dry_run: false }));
+      page.chosen.clear();
+    } catch (error) {
+      dialog.close();
+      failed(error);
+    }
+  };
+  const can = !done && result.restored.length > 0;
+  parts.push(make("div", { class: "answers" }, button(done ? "Close" : "Cancel", () => dialog.close()), can ? button("Undo now", perform, { class: "primary" }) : null));
+  dialog.replaceChildren(...parts);
+}
+
+function step(by) {
+  const rows = [...find("rows").children];
+  const at = rows.findIndex((element) => Number(element.dataset.number) === page.open);
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
+  if (next) { next.scrollIntoView({ block: "nearest" }); open(Number(next.dataset.number)); }
+}
+
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  u: () => { const calls = page.chosen.size ? [...page.chosen] : page.open ? [page.open] : []; if (calls.length) askUndo(calls); },
+  x: () => { if (page.open) { toggle(page.open, !page.chosen.has(page.open)); drawCalls(); } },
+  q: focusFirst,
+  "/": () => find("filter").focus(),
+  "?": () => find("help").showModal(),
+  Escape: closeDetail,
+};
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+  if (event.ctrlKey || event.metaKey || event.altKey || (typing && event.key !== "Escape") || document.querySelector("dialog[open]")) return;
+  const work = KEYS[event.key];
+  if (work) { event.preventDefault(); if (typing) event.target.blur(); work(); }
+});
+find("filter").addEventListener("input", () => { page.shown = FIRST; drawCalls(); });
+find("older").addEventListener("click", () => { page.shown += FIRST; drawCalls(); });
+find("undo-chosen").addEventListener("click", () => askUndo([...page.chosen].sort((one, two) => one - two)));
+find("help-button").addEventListener("click", () => find("help").showModal());
+find("help-close").addEventListener("click", () => find("help").close());
+
+async function quota() {
+  try {
+    const room = await get("quota");
+    find("quota").textContent = `record: ${(room.used / 1048576).toFixed(1)} of ${Math.round(room.quota / 1048576)} MB`;
+  } catch { /* it is shown when the server is back */ }
+}
+
+follow(refresh, (state) => (state === "live" ? say("live", "live") : say("the server is gone; this page connects again by itself, after a restart open its new link", "gone")));
+refresh();
+quota();
+setInterval(quota, 30000);

@@ -1,0 +1,74 @@
+// Questions that wait for the person: what would run, its diff, and the answers.
+
+import { button, find, make, time } from "/console/static/dom.js";
+import { inline } from "/console/static/diff.js";
+import { post } from "/console/static/wire.js";
+
+let shown = new Map();
+
+export function showQuestions(questions, failed) {
+  const place = find("questions");
+  const known = new Set(questions.map((question) => question.id));
+  for (const [id, element] of shown) if (!known.has(id)) { element.remove(); shown.delete(id); }
+  for (const question of questions) {
+    if (!shown.has(question.id)) {
+      const element = card(question, failed);
+      shown.set(question.id, element);
+      place.append(element);
+    }
+  }
+  place.hidden = shown.size === 0;
+  document.title = shown.size ? `(${shown.size}) gripfast console` : "gripfast console";
+  if (location.hash && shown.has(location.hash.slice(1))) {
+    shown.get(location.hash.slice(1)).focus();
+    history.replaceState(null, "", location.pathname);
+  }
+}
+
+export function focusFirst() {
+  const first = shown.values().next().value;
+  if (first) first.focus();
+}
+
+function card(question, failed) {
+  const because = make("input", { type: "text", placeholder: "reason for no (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
+  const answer = async (verdict) => {
+    element.querySelectorAll("button").forEach((one) => { one.disabled = true; });
+    try {
+      await post("answer", { id: question.id, verdict, because: verdict === "no" ? because.value : "" });
+      shown.delete(question.id);
+      element.remove();
+      find("questions").hidden = shown.size === 0;
+    } catch (error) {
+      element.querySelectorAll("button").forEach((one) => { one.disabled = false; });
+      failed(error);
+    }
+  };
+  const widths = Object.entries(question.widths || {});
+  const answers = make(
+    "div", { class: "answers" },
+    button("Approve", () => answer("yes"), { class: "primary", "aria-keyshortcuts": "y" }),
+    ...widths.map(([width], at) => button(at === 0 && width === "always" ? "Always" : wider(width), () => answer(width), { title: question.widths[width] })),
+    button("Deny", () => answer("no"), { class: "danger", "aria-keyshortcuts": "n" }),
+    because,
+  );
+  const keys = (event) => {
+    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
+    const verdict = { y: "yes", n: "no", a: widths.length ? widths[0][0] : undefined }[event.key];
+    if (verdict) { event.preventDefault(); event.stopPropagation(); answer(verdict); }
+  };
+  const element = make(
+    "article", { class: "question", tabindex: "0", "aria-label": `Question ${question.id}`, "data-id": question.id, on: { keydown: keys } },
+    make("h3", {}, `${question.id}: ${question.tool} in ${question.root}`),
+    make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.client ? ` by ${question.client}` : ""}; over at ${time(question.expires_at)}`),
+    make("pre", { tabindex: "0" }, question.shown),
+    question.diff ? inline(question.diff.split("\n")) : null,
+    ...widths.map(([width, words]) => make("p", { class: "covers" }, `${width === "always" ? "Always" : wider(width)} covers ${words}.`)),
+    answers,
+  );
+  return element;
+}
+
+function wider(width) {
+  return { always: "Always", always_leading: "Always, whatever follows", remember: "Always, remembered" }[width] || width;
+}

@@ -1,0 +1,289 @@
+"""The console without a browser: who gets in, what it shows, what it does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gripfast.builtin.session import open_session
+from gripfast.call.run import Session
+from gripfast.edges.console.access import HEADERS, ConsoleAccess
+from gripfast.edges.console.app import console_app
+from gripfast.edges.console.data import ConsoleData
+from gripfast.host.files.scope import Scope
+from gripfast.host.questions.queue import Asking, QuestionQueue
+
+pytestmark = pytest.mark.anyio
+
+HOST = "127.0.0.1:4321"
+CHANGE = {"origin": f"http://{HOST}", "x-gripfast-console": "1"}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@pytest.fixture
+async def session(project: Path) -> AsyncGenerator[Session]:
+    async with open_session(Scope.workspace(project), record=True, sandbox="off", id="one") as opened:
+        yield opened
+
+
+@pytest.fixture
+def access() -> ConsoleAccess:
+    return ConsoleAccess((HOST, "localhost:4321"))
+
+
+@pytest.fixture
+async def stranger(access: ConsoleAccess) -> AsyncGenerator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(console_app(access, ConsoleData()))
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+        yield client
+
+
+@pytest.fixture
+async def page(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> httpx2.AsyncClient:
+    assert (await stranger.get(access.link().removeprefix(f"http://{HOST}"))).status_code == 303
+    return stranger
+
+
+# ---- who gets in ----
+
+
+async def test_a_link_opens_the_console_once(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> None:
+    link = access.link()
+    first = await stranger.get(link)
+    assert first.headers["location"] == "/console"
+    cookie = first.headers["set-cookie"].lower()
+    assert {"httponly", "samesite=strict", "path=/console"} <= {part.strip() for part in cookie.split(";")}
+    assert (await stranger.get("/console")).status_code == 200
+    stranger.cookies.clear()
+    assert (await stranger.get(link)).status_code == 403
+    assert (await stranger.get("/console")).status_code == 403
+
+
+PLACES = [
+    "/console",
+    "/console/static/console.js",
+    "/console/events",
+    "/console/api/sessions",
+    "/console/api/questions",
+    "/console/api/quota",
+    "/console/api/calls?place=a/b",
+    "/console/api/call?place=a/b&number=1",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_nobody_gets_in_without_the_cookie(stranger: httpx2.AsyncClient, place: str) -> None:
+    assert (await stranger.get(place)).status_code == 403
+    stranger.cookies.set("gripfast_console", "guessed")
+    assert (await stranger.get(place)).status_code == 403
+    assert (await stranger.get("/console?key=guessed")).status_code == 403
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "null"}])
+async def test_another_host_or_site_gets_nothing(
+    page: httpx2.AsyncClient, place: str, headers: dict[str, str]
+) -> None:
+    assert (await page.get(place, headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize("place", ["/console/api/answer", "/console/api/undo"])
+@pytest.mark.parametrize("headers", [{}, {"origin": f"http://{HOST}"}, {"x-gripfast-console": "1"}])
+async def test_a_change_needs_the_page(page: httpx2.AsyncClient, place: str, headers: dict[str, str]) -> None:
+    body = {"id": "Q1", "verdict": "yes", "place": "a/b", "calls": [1]}
+    assert (await page.post(place, json=body, headers=headers)).status_code == 403
+    assert (await page.get(place)).status_code == 405
+
+
+async def test_every_answer_forbids_scripts_from_elsewhere(page: httpx2.AsyncClient) -> None:
+    for place in ("/console", "/console/static/console.js", "/console/api/sessions", "/console/static/none"):
+        headers = (await page.get(place)).headers
+        assert {name.lower(): value for name, value in HEADERS.items()}.items() <= dict(headers).items()
+    text = (await page.get("/console")).text
+    assert not re.search(r"<script(?![^>]*src=)|\son\w+=|style=|https?://", text)
+
+
+@given(key=st.text(max_size=60))
+def test_no_other_key_opens_it(key: str) -> None:
+    access = ConsoleAccess((HOST,))
+    right = access.link().partition("key=")[2]
+    assert (access.redeem(key) is None) or key == right
+    assert access.refusal("GET", {"host": HOST}, key) is not None
+
+
+# ---- what it shows ----
+
+
+async def shown(page: httpx2.AsyncClient, what: str, **parameters: Any) -> Any:
+    answer = await page.get(f"/console/api/{what}", params=parameters)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def place_of(page: httpx2.AsyncClient) -> str:
+    (found,) = await shown(page, "sessions")
+    return found["place"]
+
+
+async def test_calls_are_shown_with_arguments_answer_and_diff(page: httpx2.AsyncClient, session: Session) -> None:
+    await session.call("Write", {"file_path": "a.txt", "content": "one\n"})
+    await session.call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+    place = await place_of(page)
+    rows = await shown(page, "calls", place=place)
+    assert [(row["tool"], row["subject"], row["changes"]) for row in rows["calls"]] == [
+        ("Write", "a.txt", 1),
+        ("Edit", "a.txt", 1),
+    ]
+    call = await shown(page, "call", place=place, number=2)
+    assert "-one" in call["diff"]
+    assert "+two" in call["diff"]
+    assert json.loads(call["arguments"])["old_string"] == "one"
+    assert call["answer"].startswith("edited `a.txt`")
+
+
+async def test_only_what_is_new_is_read_again(page: httpx2.AsyncClient, session: Session) -> None:
+    for number in range(5):
+        await session.call("Write", {"file_path": f"{number}.txt", "content": "x"})
+    place = await place_of(page)
+    last = await shown(page, "calls", place=place, most=2)
+    assert [row["number"] for row in last["calls"]] == [4, 5]
+    assert last["left_out"] == 3
+    await session.call("Glob", {"pattern": "*"})
+    more = await shown(page, "calls", place=place, since=last["look"])
+    assert [row["number"] for row in more["calls"]] == [6]
+    assert (await shown(page, "calls", place=place, since=more["look"]))["calls"] == []
+
+
+async def test_hostile_text_is_written_out_and_bounded(page: httpx2.AsyncClient, session: Session) -> None:
+    name = "a\u202eb\u200b\U000e0041.txt"
+    await session.call("Write", {"file_path": name, "content": "\x1b[31m" + "x" * 300_000})
+    place = await place_of(page)
+    call = await shown(page, "call", place=place, number=1)
+    assert call["changes"][0]["path"] == r"a\u202eb\u200b\U000e0041.txt"
+    assert len(json.dumps(call)) < 100_000
+    del call["changes"][0]["raw"]  # names the path for an undo, and is not shown
+    text = json.dumps(call, ensure_ascii=False)
+    assert not set("\u202e\u200b\U000e0041\x1b") & set(text)
+    assert call["arguments"].endswith("bytes in total]")
+
+
+@pytest.mark.parametrize("place", ["", "..", "../..", "a/b", "a/../b", "/etc", "a\0/b", "x" * 5000])
+async def test_a_place_that_is_none_is_said(page: httpx2.AsyncClient, place: str) -> None:
+    answer = await page.get("/console/api/calls", params={"place": place})
+    assert answer.status_code == 422
+    assert "no such session" in answer.json()["error"]
+
+
+async def test_bad_numbers_are_said(page: httpx2.AsyncClient, session: Session) -> None:
+    await session.call("Glob", {"pattern": "*"})
+    place = await place_of(page)
+    assert (await page.get("/console/api/call", params={"place": place, "number": "x"})).status_code == 400
+    assert (await page.get("/console/api/call", params={"place": place, "number": "99"})).status_code == 422
+    assert (await page.get("/console/api/call")).status_code == 400
+
+
+async def test_events_tell_of_a_call_and_of_a_question(access: ConsoleAccess, session: Session) -> None:
+    data = ConsoleData()
+    before = data.stamps()
+    await session.call("Glob", {"pattern": "*"})
+    after = data.stamps()
+    assert after != before
+    QuestionQueue().ask(Asking("one", "/w", "Bash", "why", "what"))
+    assert data.stamps() != after
+
+
+# ---- what it does ----
+
+
+async def test_an_undo_is_first_said_then_done(page: httpx2.AsyncClient, session: Session, project: Path) -> None:
+    await session.call("Write", {"file_path": "a.txt", "content": "one\n"})
+    body: dict[str, Any] = {"place": await place_of(page), "calls": [1]}
+    dry = await page.post("/console/api/undo", json=body, headers=CHANGE)
+    assert dry.json()["restored"] == [{"path": "a.txt", "what": "removed"}]
+    assert (project / "a.txt").exists()
+    done = await page.post("/console/api/undo", json={**body, "dry_run": False}, headers=CHANGE)
+    assert done.json()["dry_run"] is False
+    assert not (project / "a.txt").exists()
+    again = {**body, "calls": [done.json()["call"]], "dry_run": False}
+    assert (await page.post("/console/api/undo", json=again, headers=CHANGE)).status_code == 200
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_question_is_answered_once(page: httpx2.AsyncClient) -> None:
+    queue = QuestionQueue()
+    asked = queue.ask(Asking("one", "/w", "Bash", "why", "what", {"always": "this"}))
+    (question,) = await shown(page, "questions")
+    assert (question["id"], question["shown"]) == (asked.id, "what")
+    body = {"id": asked.id, "verdict": "no", "because": "not today"}
+    assert (await page.post("/console/api/answer", json=body, headers=CHANGE)).status_code == 200
+    answer = queue.answered(asked.id)
+    assert answer is not None
+    assert (answer.verdict, answer.by, answer.because) == ("no", "page", "not today")
+    assert (await page.post("/console/api/answer", json=body, headers=CHANGE)).status_code == 409
+    unknown = {"id": "Q999", "verdict": "yes"}
+    assert (await page.post("/console/api/answer", json=unknown, headers=CHANGE)).status_code == 404
+    assert await shown(page, "questions") == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b"{", b"[" * 10_000, b"x" * 100_000, b'{"id": 1, "verdict": "yes"}']
+)
+@pytest.mark.parametrize("what", ["answer", "undo"])
+async def test_a_body_that_is_none_is_said(page: httpx2.AsyncClient, what: str, body: bytes) -> None:
+    assert (await page.post(f"/console/api/{what}", content=body, headers=CHANGE)).status_code == 400
+
+
+async def test_an_unusable_state_directory_is_said(page: httpx2.AsyncClient, state: Path) -> None:
+    state.mkdir(exist_ok=True)
+    (state / "gripfast").mkdir()
+    (state / "gripfast" / "questions").write_text("in the way")
+    answer = await page.get("/console/api/questions")
+    assert answer.status_code == 500
+    assert "state directory" in answer.json()["error"]
+
+
+# ---- as a program ----
+
+
+@pytest.fixture
+def program(project: Path) -> Generator[subprocess.Popen[str]]:
+    command = [sys.executable, "-P", "-m", "gripfast", "console"]
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
+        yield started
+        started.terminate()
+        assert started.wait(30) == 0
+
+
+async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[str]) -> None:
+    assert program.stderr is not None
+    line = await anyio.to_thread.run_sync(program.stderr.readline)
+    (link,) = re.findall(r"http://\S+", line)
+    assert link.startswith("http://127.0.0.1:")
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as client:
+        assert "gripfast console" in (await client.get(link)).text
+        async with client.stream("GET", str(httpx2.URL(link).join("/console/events"))) as events:
+            async for event in events.aiter_lines():
+                assert event == "event: changed"
+                break

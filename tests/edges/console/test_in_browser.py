@@ -1,0 +1,209 @@
+"""The console in a real browser. Skipped where there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gripfast.host.questions.queue import Asking, QuestionQueue
+from gripfast.host.record.calls import RecordedCall
+from gripfast.host.record.shelf import make_session_directory
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PATIENCE = 90_000  # milliseconds; a hang, not a measure
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+HOSTILE = "<img src=x onerror=document.title='broken'>.txt"
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def browser() -> Generator[Browser]:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everywhere
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@contextmanager
+def console(project: Path, port: int = 0) -> Generator[str]:
+    command = [sys.executable, "-P", "-m", "gripfast", "console", "--port", str(port)]
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        (link,) = re.findall(r"http://\S+", started.stderr.readline())
+        try:
+            yield link
+        finally:
+            started.terminate()
+
+
+def called(project: Path, tool: str, arguments: str) -> None:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "gripfast",
+        "call",
+        tool,
+        arguments,
+        "--session",
+        "demo",
+        "--rules",
+        "none",
+    ]
+    subprocess.run(command, cwd=project, check=True, capture_output=True, timeout=120)
+
+
+def opened(browser: Browser, link: str, **options: Any) -> tuple[Page, list[str]]:
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, **options).new_page()
+    page.set_default_timeout(PATIENCE)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if "Content Security" in message.text else None)
+    page.goto(link)
+    return page, faults
+
+
+def pictured(page: Page, name: str) -> None:
+    """Keeps a picture where GRIPFAST_PICTURES names a directory."""
+    if os.environ.get("GRIPFAST_PICTURES"):
+        page.screenshot(path=Path(os.environ["GRIPFAST_PICTURES"]) / f"{name}.png")
+
+
+def test_watch_approve_and_undo(project: Path, browser: Browser) -> None:
+    called(project, "Write", '{"file_path": "app/main.py", "content": "def main():\\n    return 42\\n"}')
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        page.locator("#rows tr").wait_for()
+        called(project, "Edit", '{"file_path": "app/main.py", "old_string": "42", "new_string": "43"}')
+        page.locator('#rows tr[data-number="2"]').click()  # came by itself
+        page.locator("#detail .line.added", has_text="return 43").wait_for()
+        page.get_by_role("button", name="Side by side").click()
+        page.locator("#detail .diff.side").wait_for()
+        pictured(page, "console")
+
+        waiting = answered_question(project)
+        question = page.get_by_role("article", name="Question Q1")
+        question.wait_for()
+        assert "git push" in question.inner_text()
+        pictured(page, "console-question")
+        question.get_by_role("button", name="Approve", exact=True).click()
+        assert waiting() == "yes"
+        question.wait_for(state="detached")
+
+        page.keyboard.press("u")
+        page.get_by_role("heading", name="Would take back call 2").wait_for()
+        assert "43" in (project / "app/main.py").read_text()
+        page.get_by_role("button", name="Undo now").click()
+        page.get_by_role("heading", name="Took back call 2").wait_for()
+        assert "42" in (project / "app/main.py").read_text()
+        assert faults == []
+
+
+def answered_question(project: Path) -> Callable[[], str]:
+    """Asks; what is returned waits for the answer's verdict."""
+    queue = QuestionQueue()
+    shown = f"Bash wants to run. it reaches beyond this machine\ncommand: git push\nworking directory: {project}"
+    asked = queue.ask(
+        Asking("demo", str(project), "Bash", "it reaches beyond", shown, {"always": "exactly this call"})
+    )
+
+    def verdict() -> str:
+        stopped = threading.Event()
+        for _ in range(PATIENCE // 50):
+            answer = queue.answered(asked.id)
+            if answer is not None:
+                return answer.verdict
+            stopped.wait(0.05)
+        raise TimeoutError
+
+    return verdict
+
+
+def test_hostile_names_and_contents_stay_text(project: Path, browser: Browser) -> None:
+    script = "<script>document.title='broken'</script>"
+    (project / HOSTILE).write_text("")
+    called(project, "Bash", f'{{"command": "cat *; echo \\"{script}\\" | tee -- *.txt"}}')
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        page.locator("#rows tr").first.click()
+        page.locator("#detail pre.answer", has_text=script).wait_for()
+        page.locator("#detail li", has_text=HOSTILE).wait_for()
+        assert page.title() == "gripfast console"
+        assert page.locator("#detail img").count() == 0
+        assert faults == []
+
+
+def test_a_page_survives_its_server_and_a_second_tab_sees_the_same(project: Path, browser: Browser) -> None:
+    called(project, "Write", '{"file_path": "a.txt", "content": "one\\n"}')
+    with console(project) as link:
+        port = int(link.split(":")[2].split("/")[0])
+        page, _ = opened(browser, link)
+        page.locator("#rows tr").wait_for()
+        other = page.context.new_page()
+        other.goto(f"http://127.0.0.1:{port}/console")
+        other.locator("#rows tr").wait_for(timeout=PATIENCE)
+    page.locator("#state.gone", has_text="the server is gone").wait_for()
+    with console(project, port) as link:
+        page.goto(link)
+        page.locator("#state.live").wait_for()
+        page.locator("#rows tr").wait_for()
+
+
+def test_ten_thousand_calls_are_shown(project: Path, browser: Browser) -> None:
+    directory = make_session_directory(str(project), "many")
+    lines = [f'{{"record":1,"session":"many","roots":["{project}"]}}']
+    lines += [
+        json.dumps(RecordedCall(number, 1.79e9 + number, "Read", '{"path":"a"}', "allowed", 1.5, 100, 25).to_json())
+        for number in range(1, 10_001)
+    ]
+    (directory / "calls.jsonl").write_text("\n".join(lines) + "\n")
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        page.get_by_role("heading", name="Calls (10,000)").wait_for()
+        assert page.locator("#rows tr").count() == 300
+        page.get_by_role("button", name="Show older calls").click()
+        assert page.locator("#rows tr").count() == 600
+        page.locator("#filter").fill("nothing like this")
+        page.locator("#rows tr").first.wait_for(state="detached")
+        assert faults == []

@@ -63,13 +63,13 @@ def test_a_question_is_answered_from_another_terminal(project: Path, tmp_path: P
     with scripted_model((f"{prefix}Bash", {"command": "echo run >> runs; echo approved-and-run"})) as model:
         play(model, project, tmp_path)
     person.join()
-    assert codes == [0]
+    assert codes == [0], model.results
     assert "approved-and-run" in str(model.results[0])
     assert (project / "runs").read_text(encoding="utf-8") == "run\n"
 
 
 @pytest.mark.skipif("GRIPFAST_LONG" not in os.environ, reason="takes 100 seconds; set GRIPFAST_LONG to run it")
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", ["codex", "claude"])
 def test_a_command_of_90_seconds_is_answered_and_runs_once(project: Path, tmp_path: Path, name: str) -> None:
     prefix, play = CLIENTS[name]
     call = (f"{prefix}Bash", {"command": LONG})

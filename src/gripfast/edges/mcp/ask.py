@@ -16,8 +16,10 @@ from gripfast.host.questions.queue import QueuedQuestion
 ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
 
 
-INSTANT_SECONDS = 0.25
+INSTANT_SECONDS = 1.0
 """A form that was declined within this time was shown to nobody."""
+DISMISSED_SECONDS = 5.0
+"""The same for one that was cancelled, which is what clients without a person answer, on a busy machine late."""
 
 
 class AskingClient:
@@ -36,7 +38,8 @@ class AskingClient:
         if self._shows_forms:
             with contextlib.suppress(CannotAskClient):
                 answer, seconds = await _by_elicitation(request, question)
-                if answer.action == "accept" or seconds >= INSTANT_SECONDS or self.approvals is None:
+                least = INSTANT_SECONDS if answer.action == "decline" else DISMISSED_SECONDS
+                if answer.action == "accept" or seconds >= least or self.approvals is None:
                     return Answered(_answer_in(answer, question), "client")
                 self._shows_forms = False
         if self.approvals is None:

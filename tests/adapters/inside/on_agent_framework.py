@@ -101,6 +101,21 @@ async def test_without_the_middleware_an_asked_call_is_refused_with_the_remedy(
     assert "middleware(session)" in text_of(client.seen[0]) and not (project / "new.txt").exists()
 
 
+async def test_two_runs_at_once_on_one_session_have_answers_of_their_own(session: Session, project: Path) -> None:
+    writes = [("Write", {"file_path": f"{name}.txt", "content": "x\n"}) for name in ("one", "two")]
+    agents = [agent_of(session, Scripted(write)) for write in writes]
+    talks = [agent.create_session() for agent in agents]
+    asked = await asyncio.gather(*(agent.run("go", session=talk) for agent, talk in zip(agents, talks, strict=True)))
+    answers = [
+        Message(role="user", contents=[one.user_input_requests[0].to_function_approval_response(yes)])
+        for one, yes in zip(asked, (True, False), strict=True)
+    ]
+    await asyncio.gather(
+        *(agent.run(said, session=talk) for agent, said, talk in zip(agents, answers, talks, strict=True))
+    )
+    assert (project / "one.txt").exists() and not (project / "two.txt").exists()
+
+
 async def test_cancelling_a_run_ends_the_process(session: Session, is_running: Callable[[str], bool]) -> None:
     client = Scripted(("Bash", {"command": "sleep 274.25"}))
     run = asyncio.ensure_future(agent_of(session, client).run("go"))

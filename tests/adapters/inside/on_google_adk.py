@@ -118,6 +118,14 @@ async def test_always_is_not_asked_again(session: Session, project: Path) -> Non
     assert (project / "more.txt").exists()
 
 
+async def test_two_runs_at_once_on_one_session_have_answers_of_their_own(session: Session, project: Path) -> None:
+    writes = [("Write", {"file_path": f"{name}.txt", "content": "x\n"}) for name in ("one", "two")]
+    one, two = (Conversation(session, write) for write in writes)
+    first, second = await asyncio.gather(one.say(), two.say())
+    await asyncio.gather(two.say(confirmed(asked(second), False)), one.say(confirmed(asked(first), True)))
+    assert (project / "one.txt").exists() and not (project / "two.txt").exists()
+
+
 async def test_cancelling_a_run_ends_the_process(session: Session, is_running: Callable[[str], bool]) -> None:
     talk = Conversation(session, ("Bash", {"command": "sleep 272.25"}))
     run = asyncio.ensure_future(talk.say())

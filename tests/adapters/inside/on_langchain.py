@@ -86,6 +86,15 @@ async def test_outside_of_a_graph_there_is_nobody_to_ask(session: Session, proje
     assert not (project / "new.txt").exists()
 
 
+async def test_two_runs_at_once_on_one_session_have_answers_of_their_own(session: Session, project: Path) -> None:
+    one, two = (
+        agent_of(session, ("Write", {"file_path": f"{name}.txt", "content": "x\n"})) for name in ("one", "two")
+    )
+    await asyncio.gather(one.ainvoke(GO, THREAD), two.ainvoke(GO, THREAD))
+    await asyncio.gather(two.ainvoke(Command(resume=False), THREAD), one.ainvoke(Command(resume=True), THREAD))
+    assert (project / "one.txt").exists() and not (project / "two.txt").exists()
+
+
 async def test_cancelling_a_run_ends_the_process(session: Session, is_running: Callable[[str], bool]) -> None:
     agent = agent_of(session, ("Bash", {"command": "sleep 277.25"}))
     run = asyncio.ensure_future(agent.ainvoke(GO, THREAD))

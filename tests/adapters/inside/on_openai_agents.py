@@ -127,6 +127,17 @@ async def test_a_tool_called_without_the_question_is_refused(session: Session, p
     assert "nobody was asked" in answer and not (project / "new.txt").exists()
 
 
+async def test_two_runs_at_once_on_one_session_have_answers_of_their_own(session: Session, project: Path) -> None:
+    models = [Scripted(("Write", {"file_path": f"{name}.txt", "content": "x\n"})) for name in ("one", "two")]
+    agents = [agent_of(session, model) for model in models]
+    results = await asyncio.gather(*(Runner.run(agent, "go") for agent in agents))
+    one, two = (result.to_state() for result in results)
+    one.approve(results[0].interruptions[0])
+    two.reject(results[1].interruptions[0])
+    await asyncio.gather(Runner.run(agents[1], two), Runner.run(agents[0], one))
+    assert (project / "one.txt").exists() and not (project / "two.txt").exists()
+
+
 async def test_cancelling_a_run_ends_the_process(session: Session, is_running: Callable[[str], bool]) -> None:
     model = Scripted(("Bash", {"command": "sleep 271.25"}))
     run = asyncio.ensure_future(Runner.run(agent_of(session, model), "go"))

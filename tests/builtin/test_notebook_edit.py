@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builtin.conftest import Bench
@@ -108,6 +108,7 @@ def cells(draw: st.DrawFn) -> dict[str, Any]:
     return {"cell_type": draw(kinds), "metadata": {}, "source": draw(sources | st.lists(sources))}
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(cells(), max_size=4),
     st.sampled_from([None, 1, 2, "\t"]),

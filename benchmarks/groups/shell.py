@@ -33,9 +33,9 @@ def _sandboxed(run: Run, place: Path) -> None:
     """With bubblewrap, or the next best sandbox if that does not work."""
     found = choose("auto")
     if found.level != "bwrap":
-        run.not_run(GROUP, "overhead of `true`, in bubblewrap", "≤ 10 ms", "; ".join(found.faults))
+        run.not_run(GROUP, "overhead of `true`, in bubblewrap", "≤ 8 ms", "; ".join(found.faults))
     if found.level != "none":
-        _overhead(run, place, "auto", 10.0, f"by {found.level}")
+        _overhead(run, place, "auto", 8.0, f"by {found.level}")
 
 
 def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "") -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import anyio
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -504,3 +505,24 @@ def test_on_a_terminal_a_tree_is_drawn(project: Path) -> None:
     shown = on_a_terminal(project, "call", "tree", '{"path": ".", "entry_kind": "all"}')
     assert "├── inner/" in shown and "└── a.txt" in shown
     assert '"children"' not in shown
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    context = click.Context(main)
+    shown = " ".join(main.get_help(context).split())
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        assert f"{name} {command.get_short_help_str(200)}" in shown
+
+
+def test_help_and_completion_of_commands_import_no_pydantic() -> None:
+    code = "import sys; from gripfast.edges.cli import main; sys.argv[0] = 'gripfast'\n"
+    code += "try: main(prog_name='gripfast')\nfinally: sys.stderr.write(str('pydantic' in sys.modules))"
+    for words, completing in ((["--help"], ""), ([], "bash_complete")):
+        environment = {**os.environ, "COMP_WORDS": "gripfast ", "COMP_CWORD": "1"}
+        environment |= {"_GRIPFAST_COMPLETE": completing} if completing else {}
+        command = [sys.executable, "-P", "-c", code, *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr == "False"
+        assert "doctor" in done.stdout

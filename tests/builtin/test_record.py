@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -262,6 +264,29 @@ async def test_the_record_is_private_and_a_line_has_what_the_page_promises(
         "sha256": call["changes"][0]["after"]["sha256"],
         "size": 9000,
     }
+
+
+DOCUMENTED = {
+    "call": int, "time": float, "tool": str, "arguments": str, "decision": str, "milliseconds": float,
+    "answer_bytes": int, "answer_tokens": int, "output_ref": str | None, "error": str | None, "changes": list,
+    "uncovered": list, "undoes": list, "ended": bool, "answer_sha256": str | None,
+}  # fmt: skip
+
+
+async def test_the_keys_of_a_line_are_those_that_the_page_documents(session: WorkspaceSession, root: Path) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "concepts", "record.md").read_text(encoding="utf-8")
+    table = page.split("## `gripfast log --json`")[1].split("\n\n")[2]
+    assert set(DOCUMENTED) == {
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    await bash(session, "echo x >> a; ln -s a l; mkdir n; rm b")
+    line = json.loads(json.dumps(session.record.calls()[0].to_json()))
+    assert set(line) == set(DOCUMENTED)
+    assert all(isinstance(line[key], kind) for key, kind in DOCUMENTED.items())
+    states = [state for change in line["changes"] for state in (change["before"], change["after"])]
+    assert {tuple(sorted(state)) for state in states} == {
+        ("kind",), ("kind", "mode"), ("kind", "target"), ("kind", "mode", "sha256", "size"),
+    }  # fmt: skip
 
 
 async def test_the_line_names_the_rule_or_the_person(root: Path, state: Path) -> None:

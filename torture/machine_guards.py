@@ -189,10 +189,22 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         f"{PROCESS} -k allow_list",
     ),
     Guard(
+        "a listing that failed for want of descriptors is not an empty one",
+        "host/files/closed.py::_entries",
+        never("is_shortage"),
+        "tests/host/test_shortages.py -k taken_for_gone",
+    ),
+    Guard(
+        "a shortage is no lost broker",
+        "host/shell/shells.py::Shells._start",
+        never("is_shortage"),
+        "tests/host/test_shortages.py -k shortage_of_descriptors",
+    ),
+    Guard(
         "PATH is absolute",
-        "host/shell/environment.py::command_environment",
-        call("_outside", by="$1"),
-        f"{PROCESS} -k allow_list",
+        "host/shell/environment.py::command_path",
+        drop("startswith"),
+        "tests/host/test_environment.py",
     ),
     Guard(
         "a bare repository runs nothing",

@@ -32,8 +32,8 @@ NOT_PROMISED = """## What is not promised
 - **Reading.** The Bash sandbox limits what a command can *write*. It can read what you can read, and use the network.
 - **A kernel, file system or disk that lies** about what it has synced.
 - **Windows.** Untested. macOS has no openat2, subreaper or Landlock: `gripfast doctor` says what is available there.
-- **Landlock without bubblewrap** puts protected files such as `.git/config` back after a command; while it runs, and by one that stays
-  in the background, they can be changed.
+- **Landlock without bubblewrap** puts protected files such as `.git/config` back after a command. While it runs, and
+  by one that stays in the background, they can be changed.
 """
 
 

@@ -106,6 +106,15 @@ async def test_claude_reads_sees_pictures_and_learns_what_was_wrong(session: Ses
         assert "mcp__gripfast__lisp-read-file" in script.offered()
 
 
+async def test_a_session_closed_underneath_is_an_answer(session: Session, tmp_path: Path) -> None:
+    await session.close()
+    read = ("mcp__gripfast__Read", {"file_path": "a.txt"})
+    async with talking(session, tmp_path, read, can_use_tool=can_use_tool(session)) as (client, script):
+        assert (await ended(client)).result == "FINISHED"
+        (said,) = script.results()
+        assert "closed" in said
+
+
 @pytest.mark.parametrize("yes", [True, False])
 async def test_a_write_waits_for_the_callback(session: Session, project: Path, tmp_path: Path, yes: bool) -> None:
     asked: list[tuple[str, str | None]] = []

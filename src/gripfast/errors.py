@@ -193,6 +193,13 @@ class Internal(_Coded):
     CODE = "INTERNAL"
 
 
+def error_like(error: ToolError, message: str, *, retriable: bool, details: Mapping[str, Any]) -> ToolError:
+    """An error of the same kind with another message."""
+    if isinstance(error, _Coded):
+        return type(error)(message, retriable=retriable, details=details)
+    return ToolError(error.code, message, retriable=retriable, details=details)
+
+
 _MOST_JOINED = 20
 
 
@@ -207,7 +214,7 @@ def joined(errors: Sequence[ToolError]) -> ToolError:
     listed = [{"code": error.code, **error.details} for error in errors[:_MOST_JOINED]]
     retriable = all(error.retriable for error in errors)
     text = "\n".join([f"{len(errors)} reasons:", *lines])
-    return ToolError(first.code, text, retriable=retriable, details={"errors": listed})
+    return error_like(first, text, retriable=retriable, details={"errors": listed})
 
 
 def valid_unicode(text: str) -> str:

@@ -107,3 +107,37 @@ def test_codex_calls_a_server_over_http(project: Path, home: Path, http_server: 
     read, read_file = map(shown, model.results)
     assert read.startswith("     1\tone")
     assert json.loads(read_file)["content"] == "one\ntwo\nthree\n"
+
+
+GOOD_PATCH = """\
+*** Begin Patch
+*** Update File: a.txt
+@@
+ one
+-two
++TWO
+*** Add File: new/b.txt
++hello
+*** End Patch"""
+HALF_PATCH = """\
+*** Begin Patch
+*** Add File: c.txt
++x
+*** Update File: a.txt
+@@
+-no such line
++y
+*** End Patch"""
+
+
+def test_codex_applies_patches_through_the_profile_that_init_chooses(project: Path, home: Path) -> None:
+    half, good = (("mcp__gripfast.apply_patch", {"patch": patch}) for patch in (HALF_PATCH, GOOD_PATCH))
+    with scripted_model(READ, half, good) as model:
+        run_codex(model, home, project, ["--root", str(project)], *APPROVED)
+    assert "mcp__gripfast.apply_patch" in model.tools and "mcp__gripfast.Edit" not in model.tools
+    _, failed, applied = map(shown, model.results)
+    assert "a part of the patch can't be applied, so nothing was written" in failed
+    assert applied.startswith("M a.txt +1 -1\nA new/b.txt +1 -0\n")
+    assert (project / "a.txt").read_text(encoding="utf-8") == "one\nTWO\nthree\n"
+    assert (project / "new" / "b.txt").read_text(encoding="utf-8") == "hello\n"
+    assert not (project / "c.txt").exists()

@@ -46,3 +46,20 @@ def test_opencode_reads_edits_searches_and_runs(project: Path, tmp_path: Path) -
     assert "1 replacement" in edit
     assert "a.txt:2:TWO" in grep
     assert "3" in bash
+
+
+def test_opencode_applies_a_patch_and_a_failing_one_changes_nothing(project: Path, tmp_path: Path) -> None:
+    good = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+TWO\n*** Add File: b.txt\n+hello\n*** End Patch"
+    half = "*** Begin Patch\n*** Add File: c.txt\n+x\n*** Delete File: missing.txt\n*** End Patch"
+    calls = (
+        ("gripfast_Read", {"file_path": "a.txt"}),
+        ("gripfast_apply_patch", {"patch": half}),
+        ("gripfast_apply_patch", {"patch": good}),
+    )
+    with scripted_model(*calls) as model:
+        run_opencode(model, project, tmp_path)
+    _, failed, applied = map(shown, model.results)
+    assert "so nothing was written" in failed
+    assert "M a.txt +1 -1\nA b.txt +1 -0" in applied
+    assert (project / "a.txt").read_text(encoding="utf-8") == "one\nTWO\nthree\n"
+    assert (project / "b.txt").read_text(encoding="utf-8") == "hello\n" and not (project / "c.txt").exists()

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from gripfast.errors import Conflict, InvalidArgument, SandboxViolation, ToolError
+from gripfast.errors import Conflict, InvalidArgument, SandboxViolation, ToolError, error_like
 from gripfast.framework.subjects import Subjects
 from gripfast.host.files.diff import unified, whole_splice
 from gripfast.host.files.encodings import Text, TextForm, text_of
@@ -258,4 +258,4 @@ def _failed(failures: Sequence[Failure]) -> ToolError:
     count = f"{len(failures)} parts of the patch" if len(failures) > 1 else "a part of the patch"
     message = "\n".join([f"{count} can't be applied, so nothing was written:", *(f"- {text}" for text in shown)])
     retriable = all(one.error.retriable for one in failures)
-    return ToolError(first.code, message, retriable=retriable, details={"failures": details})
+    return error_like(first, message, retriable=retriable, details={"failures": details})

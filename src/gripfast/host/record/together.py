@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gripfast.errors import Unavailable
+from gripfast.errors import Internal, Unavailable
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import HASHED_BYTES, ReadLog, digest_of
 from gripfast.host.files.witness import WITNESS, Replacement
@@ -45,6 +45,13 @@ def change_together(
 
     `last_word` is called when all is ready and nothing done: what it raises stops the change.
     """
+    try:
+        _change(fs, files, reads, last_word)
+    except OSError as error:
+        raise Internal(f"nothing was changed: {error.strerror or error}") from error
+
+
+def _change(fs: ScopedFs, files: Sequence[NewContent], reads: ReadLog, last_word: Callable[[], None] | None) -> None:
     with _private_store(fs.roots[0]) as store:
         usual = _usual_mode(store)
         files = [one if one.mode is not None else replace(one, mode=usual) for one in files]

@@ -92,7 +92,9 @@ def diffs(draw: st.DrawFn) -> tuple[str, str]:
     return "\n".join(lines) + draw(st.sampled_from(["\n", "\n", ""])), "\n".join(rows)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(diffs())
 def test_both_give_the_same_bytes_where_both_apply_a_diff(theirs: Apply, case: tuple[str, str]) -> None:
     before, diff = case

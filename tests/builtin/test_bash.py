@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from gripfast.builtin import keys
 from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import open_session
 from gripfast.call.cache import OutputCache
+from gripfast.call.hooks import Question
+from gripfast.call.rules import Permissions
 from gripfast.call.run import Session
 from gripfast.host.files import watch
 from gripfast.host.files.scope import Scope
@@ -210,10 +212,12 @@ def test_a_background_shell_is_followed_filtered_and_killed(tmp_path: Path) -> N
         async with session_in(tmp_path) as session:
             text = await bash(session, f"printf 'one\\ntwo\\n'; sleep 987.{mark}", run_in_background=True)
             assert text == '[bash_1 started; BashOutput(bash_id="bash_1") shows what it prints]'
-            assert await looked(session, "two") == "one\ntwo\n[bash_1 is running]"
-            assert (await session.call("BashOutput", {"bash_id": "bash_1"})).text == "[bash_1 is running]"
+            assert await looked(session, "two") == "one\ntwo\n[bash_1 is running; wait_ms waits for more]"
+            assert (
+                await session.call("BashOutput", {"bash_id": "bash_1"})
+            ).text == "[bash_1 is running; wait_ms waits for more]"
             again = await session.call("BashOutput", {"bash_id": "bash_1", "offset": 0, "filter": "^t"})
-            assert again.text == "two\n[bash_1 is running]"
+            assert again.text == "two\n[bash_1 is running; wait_ms waits for more]"
             killed = await session.call("KillBash", {"bash_id": "bash_1"})
             assert killed.text == "[bash_1]\n[stopped: the command and everything it started were ended]"
             assert await gone(mark) == []
@@ -227,7 +231,7 @@ async def looked(session: Session, until: str) -> str:
     while until not in text:
         await anyio.sleep(0.02)
         message = await session.call("BashOutput", {"bash_id": "bash_1"})
-        text = text.removesuffix("[bash_1 is running]") + message.text
+        text = text.removesuffix("[bash_1 is running; wait_ms waits for more]") + message.text
     return text
 
 
@@ -351,6 +355,123 @@ def test_what_the_sandbox_did_not_refuse_is_not_blamed_on_it(command: str, tmp_p
     async def main() -> None:
         async with session_in(tmp_path, sandbox="auto") as session:
             assert "sandbox" not in await bash(session, command)
+
+    run(main)
+
+
+@pytest.fixture
+def asked() -> tuple[list[Question], Callable[[Question], Awaitable[bool]]]:
+    """Somebody who says yes, and what they were asked."""
+    questions: list[Question] = []
+
+    async def yes(question: Question) -> bool:
+        questions.append(question)
+        return True
+
+    return questions, yes
+
+
+def test_a_protected_name_is_written_after_a_yes_and_each_time_asked(tmp_path: Path, asked: Any) -> None:
+    questions, yes = asked
+
+    async def main() -> None:
+        for name, permissions in (("a", None), ("b", Permissions("ask"))):
+            place = f".vscode/{name}.json"
+            async with session_in(tmp_path, permissions=permissions, ask=yes) as session:
+                for content in ("{}", "[]"):
+                    written = await session.call("Write", {"file_path": place, "content": content})
+                    assert not written.is_error, written.text
+                assert (tmp_path / place).read_text() == "[]"
+        assert ["other programs run" in one.reason for one in questions] == [True] * 4
+        assert not any(one.widths() for one in questions)
+
+    run(main)
+
+
+def test_what_the_rules_deny_is_not_asked(tmp_path: Path, asked: Any) -> None:
+    questions, yes = asked
+
+    async def main() -> None:
+        async with session_in(tmp_path, permissions=rule_set("read-only"), ask=yes) as session:
+            assert (await session.call("Write", {"file_path": ".vscode/x", "content": ""})).is_error
+        assert not questions
+
+    run(main)
+
+
+@pytest.mark.parametrize("place", [".git/hooks/x", ".gripfast.toml", ".vscode/../.git/config", "objects/x", ".GIT/x"])
+def test_nobody_is_asked_about_gits_own_files_and_ours(place: str, tmp_path: Path, asked: Any) -> None:
+    questions, yes = asked
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path)], check=True)
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+
+    async def main() -> None:
+        async with session_in(tmp_path, ask=yes) as session:
+            message = await session.call("Write", {"file_path": place, "content": "x"})
+            assert message.error is not None
+            assert message.error.code == "SANDBOX_VIOLATION"
+        assert not questions
+
+    run(main)
+
+
+def test_without_somebody_to_ask_a_protected_name_is_refused_with_the_setting(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path, permissions=rule_set("trusted")) as session:
+            text = (await session.call("Write", {"file_path": ".vscode/x", "content": ""})).text
+            assert 'unprotect = [".vscode"]' in text
+        assert not (tmp_path / ".vscode").exists()
+
+    run(main)
+
+
+def test_outside_the_sandbox_runs_only_what_a_person_said_yes_to(tmp_path: Path, outside: str, asked: Any) -> None:
+    questions, yes = asked
+    call = {"command": f"touch {outside}/x", "outside_sandbox": "to try it"}
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto", ask=yes) as session:
+            assert "outside_sandbox" in session.tools["Bash"].definition.parameters["properties"]
+            assert not (await session.call("Bash", call)).is_error
+            assert os.listdir(outside) == ["x"]
+            assert (await session.call("Bash", call)).text == "[no output]"
+        assert [("to try it" in one.reason, one.widths()) for one in questions] == [(True, {})] * 2
+        for options in ({}, {"permissions": rule_set("trusted")}, {"ask": no}):
+            async with session_in(tmp_path, sandbox="auto", **options) as session:
+                refused = await session.call("Bash", {**call, "command": f"touch {outside}/y"})
+                assert refused.error is not None
+                shown = session.tools["Bash"].definition.parameters["properties"]
+                assert ("outside_sandbox" in shown) == ("ask" in options)
+        assert os.listdir(outside) == ["x"]
+
+    run(main)
+
+
+async def no(_: Question) -> bool:
+    return False
+
+
+def test_an_answer_shows_as_much_as_was_asked_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path, max_output=2000) as session:
+            lengths = [len(await bash(session, "seq 100000", max_output=size)) for size in (None, 1000, 20_000)]
+            assert [length // 1000 for length in lengths] in ([2, 1, 20], [1, 1, 19], [1, 0, 19], [2, 1, 19])
+
+    run(main)
+
+
+def test_a_look_at_a_background_shell_can_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, "while [ ! -e go ]; do sleep 0.05; done; echo gone", run_in_background=True)
+
+            async def look() -> None:
+                message = await session.call("BashOutput", {"bash_id": "bash_1", "wait_ms": 50_000})
+                assert message.text.startswith("gone")
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(look)
+                (tmp_path / "go").touch()
 
     run(main)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gripfast.builtin.bash_output import state_of
 from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes, would_change
-from gripfast.builtin.explained import not_found, refused_writes
+from gripfast.builtin.explained import not_found, refused_writes, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
 from gripfast.clock import monotonic
@@ -40,6 +40,8 @@ from gripfast.text.terminal import plain
     hides_bounds=True,
     profiles=("agent", "codex"),
     names_sandbox=True,
+    witness="outside_sandbox",
+    seldom=("outside_sandbox", "max_output"),
 )
 async def bash(
     command: str,
@@ -49,6 +51,12 @@ async def bash(
         bool, Field(description="Return an id at once; see BashOutput and KillBash.")
     ] = False,
     dry_run: Annotated[bool, Field(description="Show what it would change; keep nothing.")] = False,
+    outside_sandbox: Annotated[
+        str | None, Field(description="Why this must run without the sandbox; the user is asked.", min_length=1)
+    ] = None,
+    max_output: Annotated[
+        int | None, Field(description="Characters to show; the rest is stored.", ge=1000, le=60_000)
+    ] = None,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
@@ -63,9 +71,12 @@ async def bash(
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
+    outside = outside_sandbox is not None
+    if run_in_background and outside:
+        raise InvalidArgument("`outside_sandbox` is only for commands that are waited for")
     if dry_run:
-        if run_in_background:
-            raise InvalidArgument("a dry run can't stay in the background; leave out run_in_background")
+        if run_in_background or outside:
+            raise InvalidArgument("a dry run is for the sandbox; leave out run_in_background and outside_sandbox")
         return await _rehearsed(command, timeout, fs, cache, shells)
     if run_in_background:
         started: list[Background] = []
@@ -73,17 +84,17 @@ async def bash(
         shell = await shells.start(command)
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
-    seconds = inf if answer_by is None else answer_by - monotonic()
-    known = None if answer_by is None else shells.handed_over(command)
+    seconds = inf if answer_by is None or outside else answer_by - monotonic()
+    known = None if answer_by is None or outside else shells.handed_over(command)
     if known is not None:
         return await _attached(known, seconds, cache, shells)
-    return await _run(command, timeout, seconds, fs, reads, cache, shells, watch)
+    return await _run(command, timeout, seconds, fs, reads, cache, shells, watch, outside=outside, room=max_output)
 
 
 async def _attached(shell: Background, seconds: float, cache: OutputCache, shells: Shells) -> TextResult:
     """The same command again, soon after an answer said that it goes on: it is waited for, and not run again."""
     await shells.wait_for_end(shell, seconds)
-    sink = cache.sink()
+    sink = cache.sink(room=shells.max_output)
     try:
         for piece in shell.news():
             await sink.feed(piece)
@@ -104,12 +115,15 @@ async def _run(
     cache: OutputCache,
     shells: Shells,
     watch: Watch,
+    *,
+    outside: bool,
+    room: int | None,
 ) -> TextResult:
     before = await to_thread.run_sync(look, watch, reads)
     directory = shells.directory
-    sink = cache.sink()
+    sink = cache.sink(room=room or shells.max_output)
     try:
-        ended = await shells.run_or_stay(command, sink.feed, timeout_ms=timeout, seconds=seconds)
+        ended = await shells.run_or_stay(command, sink.feed, timeout_ms=timeout, seconds=seconds, outside=outside)
         streamed = await sink.finish()
     finally:
         sink.abandon()
@@ -120,8 +134,8 @@ async def _run(
         notes = [_goes_on(ended), *changed_files(changes, fs)]
         return TextResult(with_notes(text, notes), streamed.ref)
     notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
-    notes += [*taken_out(ended, fs), *refused_writes(ended.refused, fs, shells.sandbox.words)]
-    notes += not_found(text, ended, fs)
+    notes += [*taken_out(ended, fs), *_refused(ended, fs, shells)]
+    notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
 
 
@@ -148,3 +162,7 @@ def _goes_on(shell: Background) -> str:
 def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:
     if ended.directory and ended.directory != before:
         yield f"[working directory: {fs.show_real(ended.directory)}]"
+
+
+def _refused(ended: Ended, fs: ScopedFs, shells: Shells) -> Iterator[str]:
+    return refused_writes(ended.refused, fs, shells.sandbox.words, may_leave=shells.may_leave)

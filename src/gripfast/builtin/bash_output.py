@@ -31,11 +31,13 @@ _MATCH_SECONDS = 5.0
     output="head-tail",
     session_only=True,
     profiles=("agent", "codex"),
+    seldom=("wait_ms",),
 )
 async def bash_output(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
     offset: Annotated[int | None, Field(description="Lines to skip; default: those already shown.")] = None,
     filter: Annotated[str | None, Field(description="Only lines that match this regex.")] = None,
+    wait_ms: Annotated[int, Field(description="How long to wait for new output or the end.", ge=0, le=600_000)] = 0,
     *,
     shells: Annotated[Shells, Depends(SHELL)],
     cache: Annotated[OutputCache, Depends(CACHE)],
@@ -43,8 +45,9 @@ async def bash_output(
     """Shows what a background shell printed since the last call, and whether it runs or its exit code."""
     pattern = _pattern(filter)
     shell = shells.look(bash_id)
+    await shells.news(shell, wait_ms)
     pieces = shell.news(offset)
-    sink = cache.sink()
+    sink = cache.sink(room=shells.max_output)
     try:
         for piece in pieces if pattern is None else _matching(pieces, pattern):
             await sink.feed(piece)
@@ -87,7 +90,7 @@ def state_of(shell: Background) -> Iterator[str]:
     if shell.full:
         yield f"[only the first {SPOOL_CAP // 1024**2} MiB were stored; the rest was dropped]"
     if shell.ended is None:
-        yield f"[{shell.name} is running]"
+        yield f"[{shell.name} is running; wait_ms waits for more]"
         return
     shell.told = True
     yield f"[{shell.name} has ended]" if shell.ended.exit_code != 0 else f"[{shell.name} has ended with exit code 0]"

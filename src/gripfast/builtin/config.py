@@ -26,7 +26,9 @@ from gripfast.host.files.scope import PROTECTED
 from gripfast.host.program.config import ConfigText, config_texts, own_config_path
 from gripfast.host.program.userfile import read_user_file, write_user_file
 from gripfast.host.record.shelf import RecordOptions
+from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
+from gripfast.host.shell.shells import MAX_OUTPUT
 from gripfast.text.near import did_you_mean
 
 Sandbox: TypeAlias = Literal["auto", "require", "off"]
@@ -49,6 +51,8 @@ class Config:
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
+    network: NetworkSetting = "on"
+    max_output: int = MAX_OUTPUT
     cache: str | None = None
     require_read: bool = True
     profile: str | None = None
@@ -191,6 +195,8 @@ class _File(_Table):
     writable: list[str] | None = None
     readable: list[str] | None = None
     sockets: list[str] | None = None
+    network: Literal["on", "off"] | list[str] | None = None
+    max_output: int | None = Field(default=None, ge=1000, le=60_000)
     cache: str | None = None
     require_read: bool | None = None
     profile: str | None = Field(default=None, min_length=1)
@@ -264,6 +270,8 @@ def _with(config: Config, table: _File, path: str) -> Config:
         writable=_absolute(table.writable, "writable", path),
         readable=_absolute(table.readable, "readable", path),
         sockets=_absolute(table.sockets, "sockets", path),
+        network=config.network if table.network is None else _network(table.network, path),
+        max_output=table.max_output or config.max_output,
         cache=table.cache,
         require_read=config.require_read if table.require_read is None else table.require_read,
         profile=table.profile,
@@ -281,6 +289,14 @@ def _protect(config: Config, table: _File, path: str) -> tuple[str, ...]:
         if name not in names:
             raise InvalidArgument(f"{path}: `unprotect`: {name!r} is not protected; {did_you_mean(name, names)}")
     return tuple(name for name in names if name not in (table.unprotect or ()))
+
+
+def _network(setting: NetworkSetting, path: str) -> NetworkSetting:
+    try:
+        parse_network(setting)
+    except InvalidArgument as fault:
+        raise InvalidArgument(f"{path}: {fault.message}") from None
+    return setting
 
 
 def _permissions(table: _Permissions, programs: Mapping[str, Program], path: str) -> Permissions:
@@ -400,6 +416,7 @@ def _narrowed(config: Config, table: _File, path: str) -> Config:
         protect=(*config.protect, *_patterns(table.protect, "protect", path)),
         encoding=_encoding(table.encoding, path) or config.encoding,
         sandbox=max(config.sandbox, table.sandbox or config.sandbox, key=_strictness),
+        network="off" if table.network == "off" else config.network,
         require_read=config.require_read or bool(table.require_read),
         ignored=(*config.ignored, *ignored),
     )
@@ -411,7 +428,7 @@ def _strictness(sandbox: Sandbox) -> int:
 
 _USERS_ONLY = (
     *("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record", "secrets"),
-    *("answer_within", "notify"),
+    *("answer_within", "max_output", "notify"),
 )
 
 
@@ -420,6 +437,8 @@ def _widening(config: Config, table: _File) -> Iterable[str]:
     for key in _USERS_ONLY:
         if getattr(table, key) is not None:
             yield f"`{key}` is ignored"
+    if table.network not in (None, "off"):
+        yield "`network` is ignored"
     if table.programs:
         yield "`programs` is ignored"
     if table.protect == []:

@@ -8,21 +8,31 @@ from collections.abc import Iterator, Sequence
 
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.ended import Ended
+from gripfast.host.shell.network import Network
 from gripfast.host.shell.not_found import programs_named
 from gripfast.host.shell.refused import RefusedWrite
 from gripfast.text.escape import escaped
 
 _MOST = 3
+_UNREACHED = re.compile(
+    r"could not resolve host|name resolution|network is unreachable|ENOTFOUND|EAI_AGAIN|ENETUNREACH|"
+    r"name or service not known|failed to lookup address|dns error|no such host",
+    re.IGNORECASE,
+)
 _NOT_FOUND = re.compile(r"^(?:\S*: )?(?:line \d+: |\d+: )?([^\s:]+): (?:command )?not found$", re.MULTILINE)
 
 
-def refused_writes(refused: Sequence[RefusedWrite], fs: ScopedFs, sandbox: str) -> Iterator[str]:
+def refused_writes(
+    refused: Sequence[RefusedWrite], fs: ScopedFs, sandbox: str, *, may_leave: bool = False
+) -> Iterator[str]:
     """Notes on writes that the sandbox refused: the place, the reason, and the setting that would allow it."""
     for refusal in refused[:_MOST]:
         if refusal.why == "unknown":
             yield f"[{sandbox}]"
         else:
             yield f"[the sandbox refused to write {escaped(fs.show_real(refusal.path))}: {_reason(refusal)}]"
+    if may_leave and any(refusal.why in ("outside", "git", "unknown") for refusal in refused):
+        yield '[if it must be: Bash(command, outside_sandbox="why") asks the user]'
 
 
 def _reason(refusal: RefusedWrite) -> str:
@@ -51,6 +61,17 @@ def _outside(refusal: RefusedWrite) -> str:
     if refusal.wide:
         return f"{where}, and {escaped(folder)} is too wide to be made writable; use the workspace or $TMPDIR"
     return f"{where}; the user can allow it with {_setting('writable', folder)} in the configuration"
+
+
+def unreached_names(text: str, ended: Ended, network: Network) -> Iterator[str]:
+    """Notes on names that commands may not reach."""
+    for name in ended.unreached[:_MOST]:
+        yield (
+            f"[{escaped(name)} was not reached: commands have {network.words}; "
+            f"the user can add it to `network` in the configuration]"
+        )
+    if network.kind == "off" and _UNREACHED.search(text):
+        yield '[commands have no network; the user can allow names with network = ["example.org"]]'
 
 
 def _setting(key: str, value: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from anyio import to_thread
+from pydantic import BaseModel
 
 from gripfast.builtin.keys import CACHE, FS, OFFERED, READS, RECORD, SHELL, TODOS, WATCH, watch_of
 from gripfast.builtin.machine import ShellPlace, facts_of
@@ -16,8 +18,8 @@ from gripfast.builtin.rulesets import IN_WORDS
 from gripfast.builtin.todos import Todos
 from gripfast.builtin.tools import TOOLS
 from gripfast.call.cache import OutputCache, Store
-from gripfast.call.hooks import AskCallback, PostToolCall, PreToolCall, Remember
-from gripfast.call.rules import Permissions, Spell, rules_hook
+from gripfast.call.hooks import Allow, Ask, AskCallback, Deny, PostToolCall, PreToolCall, Remember
+from gripfast.call.rules import Permissions, RulesHook, Spell, rules_hook
 from gripfast.call.run import Session
 from gripfast.call.shell.facts import Facts
 from gripfast.errors import InvalidArgument
@@ -34,10 +36,13 @@ from gripfast.host.record.removal import removal_problem
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
 from gripfast.host.record.undo import UndoResult, undo
+from gripfast.host.shell.network import ON, Network, NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import Mode, choose
-from gripfast.host.shell.shells import Shells, share_tmp, shells_over
+from gripfast.host.shell.shells import MAX_OUTPUT, Shells, share_tmp, shells_over
 from gripfast.host.stores.redis_store import RedisStore
 from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import ToolCall
+from gripfast.text.escape import escaped
 
 
 def shared_dependencies(
@@ -62,12 +67,22 @@ def output_cache(cache: OutputCache | Store | str | None, session: str) -> Outpu
 
 
 def shells_in(
-    fs: ScopedFs, sandbox: Mode, env: Iterable[str], place: ShellPlace, sockets: Iterable[str] = ()
+    fs: ScopedFs,
+    sandbox: Mode,
+    env: Iterable[str],
+    place: ShellPlace,
+    sockets: Iterable[str] = (),
+    *,
+    may_leave: bool = False,
+    network: Network = ON,
+    max_output: int = MAX_OUTPUT,
 ) -> Factory:
-    """A factory of shells that are closed with their session. `place` tells the rules where they are."""
+    """A factory of shells that are closed with their session. `place` tells the rules where they are.
+    `may_leave`: the session asks a person before a command runs outside the sandbox."""
 
     async def shells() -> AsyncGenerator[Shells, None]:
-        async with shells_over(fs, sandbox, env, sockets, directory=place.start) as opened:
+        async with shells_over(fs, sandbox, env, sockets, directory=place.start, network=network) as opened:
+            opened.may_leave, opened.max_output = may_leave, max_output
             place.shells = opened
             yield opened
 
@@ -97,16 +112,22 @@ def _shared(fs: ScopedFs) -> dict[str, Factory]:
     return {**shared, WATCH.id: _LazyWatch(fs).get}
 
 
-def described(tools: Iterable[Tool], sandbox: Mode, rules: str = "") -> list[Tool]:
+def described(
+    tools: Iterable[Tool], sandbox: Mode, rules: str = "", *, asks: bool = False, network: Network = ON
+) -> list[Tool]:
     """The tools with their descriptions as a session shows them: those that run commands name the sandbox and what
-    the rule set `rules` asks about.
+    the rule set `rules` asks about. What needs a person's yes is shown only if somebody can be asked (`asks`).
 
     Which sandbox works here is tried out only if some tool asks for it.
     """
+    reach = "" if network.kind == "on" else f"; {network.words}"
     held = f" Rules: {IN_WORDS[rules]}." if rules in IN_WORDS else ""
+    shown = [tool if asks or tool.traits.witness is None else tool.without(tool.traits.witness) for tool in tools]
     return [
-        tool.describe(f"{tool.description} {choose(sandbox).words}.{held}") if tool.traits.names_sandbox else tool
-        for tool in tools
+        tool.describe(f"{tool.description} {choose(sandbox).words}{reach}.{held}")
+        if tool.traits.names_sandbox
+        else tool
+        for tool in shown
     ]
 
 
@@ -184,6 +205,8 @@ def open_session(
     rules: str = "",
     remember: Remember | None = None,
     sockets: Iterable[str] = (),
+    network: NetworkSetting = "on",
+    max_output: int = MAX_OUTPUT,
     record: bool | RecordOptions = False,
     redact: Callable[[str], str] | None = None,
     hide_secrets: bool = False,
@@ -202,7 +225,8 @@ def open_session(
         require_read: a file that exists must be read before it is written or edited
     Commands
         sandbox: "auto" is the best one available, "require" raises if there is none; env: further environment
-        variables that commands see; sockets: Unix sockets they may reach; place: where the shell starts, then is
+        variables that commands see; sockets: Unix sockets they may reach; place: where the shell starts, then is;
+        network: what they may reach: "on", "off", or a list of names; max_output: characters of output in an answer
     Outputs and records
         cache: where cut outputs are stored: a store, a Redis URL, or by default a file of this user;
         record: record every call and what it changed, so that it can be undone; redact: applied to every text
@@ -213,14 +237,18 @@ def open_session(
     share_tmp(fs, sandbox)
     id = id or uuid.uuid4().hex
     outputs, where, watch = output_cache(cache, id), place or ShellPlace(), _LazyWatch(fs)
-    chosen = [*described(TOOLS if builtin is None else builtin, sandbox, rules), *tools]
+    reach = parse_network(network)
+    needed = permissions is not None or ask is not None
+    shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
+    chosen = [*shown, *tools]
     secrets = KnownSecrets(fs.roots) if hide_secrets else None
     recorded = _record(fs, id, record, redact or secrets)
     facts = functools.partial(facts_of, fs, where, sandbox, _removal(recorded, watch))
     shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
-    shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets), WATCH.id: watch.get}
+    limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
+    shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets, **limits), WATCH.id: watch.get}
     shared |= {RECORD.id: lambda: recorded} if recorded else {}
-    hooks = (*_rules(permissions, fs, facts), *before)
+    hooks = (*([_questions(_rules(permissions, fs, facts), fs, where)] if needed else ()), *before)
     judged = functools.partial(_placed, fs)
     options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
     options |= {
@@ -243,22 +271,53 @@ def _record(
     return Record(fs, id, options, redact) if redact else Record(fs, id, options)
 
 
-def _rules(permissions: Permissions | None, fs: ScopedFs, facts: Callable[[], Facts]) -> tuple[PreToolCall, ...]:
+def _rules(permissions: Permissions | None, fs: ScopedFs, facts: Callable[[], Facts]) -> RulesHook | None:
     """The rules come before any other hook, and know the workspace and the machine."""
     if permissions is None:
-        return ()
-    return (rules_hook(permissions.within(fs.roots, facts()), spelling(fs)),)
+        return None
+    return rules_hook(permissions.within(fs.roots, facts()), spelling(fs))
 
 
 def _removal(record: Record | None, watch: _LazyWatch) -> Callable[[str], str | None] | None:
     return None if record is None else lambda path: removal_problem(record, watch.get(), path)
 
 
-def _placed(fs: ScopedFs, tool: Tool, subject: object) -> object:
+def _questions(rules: RulesHook | None, fs: ScopedFs, place: ShellPlace) -> PreToolCall:
+    """What the rules say before a call, and what only a person can allow: that is one question, not two."""
+
+    def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
+        verdict = rules(call, tool, arguments) if rules is not None else None
+        person = _needs_a_person(fs, place, tool, arguments)
+        return verdict if person is None or isinstance(verdict, Deny) else person
+
+    return judged
+
+
+def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: BaseModel) -> Ask | None:
+    """A protected name, or the argument that a tool declares: asked each time, and never remembered."""
+    path = getattr(arguments, tool.traits.subject) if tool.traits.subject else None
+    if isinstance(path, WorkPath) and path.lifted:
+        why = fs.protection(path)
+        reason = f"`{escaped(path.text)}` is protected ({why}): other programs run what it says"
+        name = json.dumps(why.strip("`"), ensure_ascii=False)
+        return Ask(reason, remedy=f"the user can allow it with unprotect = [{name}]")
+    why = getattr(arguments, tool.traits.witness) if tool.traits.witness else None
+    if why is not None:
+        reason = f"{tool.name} would run this outside the sandbox, with all your rights; the reason given: {why}"
+        where = place.directory() or fs.roots[0]
+
+        def outdated() -> str | None:
+            return None if (place.directory() or fs.roots[0]) == where else "the working directory has changed"
+
+        return Ask(reason, remedy="the user can run it in a terminal", where=where, outdated=outdated)
+    return None
+
+
+def _placed(fs: ScopedFs, tool: Tool, subject: object, may_ask: bool) -> object:
     """A path bound to the place it leads to now, which is the place that is judged, shown and opened."""
     if not isinstance(subject, WorkPath):
         return subject
-    return fs.judged(subject, written=tool.traits.effect == "write")
+    return fs.judged(subject, written=tool.traits.effect == "write", may_ask=may_ask)
 
 
 def spelling(fs: ScopedFs) -> Spell:

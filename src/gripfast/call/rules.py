@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from gripfast.call.command_lines import LineRules
 from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
-from gripfast.call.hooks import Allow, Ask, Deny, PreToolCall
+from gripfast.call.hooks import Allow, Ask, Deny
 from gripfast.call.places import LinePlaces
 from gripfast.call.shell.commands import Workspace
 from gripfast.call.shell.facts import NOTHING_KNOWN, Facts
@@ -204,7 +204,10 @@ Spell: TypeAlias = Callable[[object], Sequence[str]]
 """Gives the ways to write a path that is a call's subject."""
 
 
-def rules_hook(permissions: Permissions, spell: Spell) -> PreToolCall:
+RulesHook: TypeAlias = Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow]
+
+
+def rules_hook(permissions: Permissions, spell: Spell) -> RulesHook:
     """The rules as a hook before a call."""
 
     def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow:

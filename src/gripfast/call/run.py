@@ -112,7 +112,7 @@ async def _value(
     if session.secrets is not None and tool.traits.effect == "write":
         _refuse_placeholder(session.secrets(), arguments)
     if session.gate.hooks:
-        arguments = session.placed(tool, arguments)
+        arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
         tell = None if entry is None else entry.decided
         preview = partial(_preview, session, tool, arguments)
         gate = session.gate.check(call, tool, arguments, ask, tell, preview)
@@ -137,6 +137,11 @@ async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
         return await only_tool_errors(work, f"the preview of `{tool.name}`", session.logger)
     except ToolError as error:
         return f"(what it would change can't be shown: {error.message})"
+
+
+def _placed_unasked(place: Callable[[Tool, Any, bool], Any], tool: Tool, part: object) -> Any:
+    """The place of one subject among several, for which nobody is asked."""
+    return place(tool, part, False)
 
 
 def _each_placed(place: Callable[[Tool, Any], Any], tool: Tool, subjects: Subjects) -> Subjects:
@@ -199,7 +204,7 @@ class Session:
         after: Iterable[PostToolCall] = (),
         ask: AskCallback | None = None,
         remember: Remember | None = None,
-        place: Callable[[Tool, Any], Any] | None = None,
+        place: Callable[[Tool, Any, bool], Any] | None = None,
         cache: OutputCache | None = None,
         recorder: Recorder | None = None,
         secrets: Callable[[], Redactor] | None = None,
@@ -292,14 +297,17 @@ class Session:
         """The tool list, ready to pass to a provider's API."""
         return definitions(self.tools.values(), form)
 
-    def placed(self, tool: Tool, arguments: BaseModel) -> BaseModel:
+    def placed(self, tool: Tool, arguments: BaseModel, *, may_ask: bool = False) -> BaseModel:
         """The arguments with the place that their subject leads to now, which is then judged, shown and opened.
         Raises ToolError for a place that would be refused whatever the rules or a person say."""
         subject = tool.traits.subject
         value = None if subject is None else getattr(arguments, subject)
         if self._place is None or value is None or isinstance(value, str) or subject is None:
             return arguments
-        placed = _each_placed(self._place, tool, value) if isinstance(value, Subjects) else self._place(tool, value)
+        if isinstance(value, Subjects):
+            placed: object = _each_placed(partial(_placed_unasked, self._place), tool, value)
+        else:
+            placed = self._place(tool, value, may_ask)
         return arguments.model_copy(update={subject: placed})
 
     def find(self, name: str) -> Tool:

@@ -32,7 +32,8 @@ def pick(
         return [known[_found(name, known, "tool")] for name in dict.fromkeys(names)]
     chosen = _found(profile or FULL, PROFILES, "profile")
     own = {tool.name for tool in always}
-    return [tool for tool in tools if chosen in (FULL, *tool.traits.profiles) or tool.name in own]
+    taken = [tool for tool in tools if chosen in (FULL, *tool.traits.profiles) or tool.name in own]
+    return taken if chosen == FULL else [tool.without(*tool.traits.seldom) for tool in taken]
 
 
 def _found(name: str, known: Collection[str], kind: str) -> str:

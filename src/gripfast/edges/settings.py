@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gripfast.builtin.config import (
@@ -29,6 +29,7 @@ from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope, WideRoot
 from gripfast.host.program.load import load_module
 from gripfast.host.program.own import own_code_beneath
+from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
 from gripfast.text.escape import escaped
 
@@ -46,6 +47,7 @@ class SessionSettings:
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     answer_within: float | None = None
+    network: str | None = None
 
     def session(
         self,
@@ -76,6 +78,8 @@ class SessionSettings:
             sandbox=config.sandbox,
             env=config.env,
             sockets=config.sockets,
+            network=config.network,
+            max_output=config.max_output,
             record=config.record or False,
             hide_secrets=config.hide_secrets,
             ask=ask,
@@ -98,10 +102,14 @@ class SessionSettings:
         """The files of the settings' roots, without a session. Raises ToolError for a root that can't be used."""
         return ScopedFs(self._scope((), self.config()))
 
-    def described(self) -> list[Tool]:
-        """The tools with their descriptions as a session shows them. Probes the sandbox: call it in a thread."""
+    def described(self, *, asks: bool = False) -> list[Tool]:
+        """The tools with their descriptions as a session shows them, to a client that can ask a person (`asks`) or
+        not. Probes the sandbox: call it in a thread."""
         config = load_config(self.config_file, rules=self._choice())
-        return described(self.tools, config.sandbox, config.rules)
+        asks = asks and (self.permissions or config.permissions) is not None
+        return described(
+            self.tools, config.sandbox, config.rules, asks=asks, network=parse_network(self._reach(config))
+        )
 
     def rules_in_words(self) -> str:
         """Which rules hold, for a person."""
@@ -126,8 +134,15 @@ class SessionSettings:
     def config(self, roots: Sequence[str] = ()) -> Config:
         """Loads the configuration. Raises ToolError if it can't be read or has a rule about an unknown tool."""
         config = load_config(self.config_file, [root.real for root in self._scope(roots).roots], self._choice())
+        config = replace(config, network=self._reach(config))
         refuse_unknown_tools(config.permissions, [tool.name for tool in (*TOOLS, *EXTRA_TOOLS, *self.tools)])
         return config
+
+    def _reach(self, config: Config) -> NetworkSetting:
+        """The network of the command line, else of the configuration; a workspace's `off` stays."""
+        if self.network is None or (config.network == "off" and self.network != "off"):
+            return config.network
+        return self.network if self.network in ("on", "off") else self.network.split(",")
 
     def _choice(self) -> RuleChoice:
         known = {tool.name for tool in (*TOOLS, *EXTRA_TOOLS)}
@@ -155,6 +170,7 @@ def read_settings(
     remember: bool = False,
     writable: Iterable[str] = (),
     readable: Iterable[str] = (),
+    network: str | None = None,
 ) -> SessionSettings:
     """Settings from the options of a command line. Raises ToolError for an unknown profile, tool, module or file."""
     more = [tool for spec in extra for tool in tools_in(spec)]
@@ -164,7 +180,9 @@ def read_settings(
     known = [*TOOLS, *(EXTRA_TOOLS if names else ()), *more]
     tools = tuple(pick(known, chosen, names, always=more))
     more_places = tuple(writable), tuple(readable)
-    return SessionSettings(bare.roots, tools, None, config_file, rules, remember, *more_places)
+    if network is not None and network not in ("on", "off"):
+        parse_network(network.split(","))
+    return SessionSettings(bare.roots, tools, None, config_file, rules, remember, *more_places, network=network)
 
 
 def tools_in(spec: str) -> list[Tool]:

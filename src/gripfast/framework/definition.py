@@ -71,6 +71,8 @@ class Traits:
     session_only: bool = False  # affects only the session: no file, no new process
     profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
     hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
+    witness: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
+    seldom: tuple[str, ...] = ()  # arguments that only the profile with all tools shows; every profile takes them
     names_sandbox: bool = False  # its description ends with the sandbox that commands run in
     reads_outputs: str | None = None  # how a cut output names this tool: a call with {ref} and {place}
     display_field: str | None = None  # the field of a JSON answer to print for a person at a terminal
@@ -93,6 +95,8 @@ class TraitOptions(TypedDict, total=False):
     session_only: bool
     profiles: tuple[str, ...]
     hides_bounds: bool
+    witness: str | None
+    seldom: tuple[str, ...]
     names_sandbox: bool
     reads_outputs: str | None
     display_field: str | None
@@ -135,6 +139,15 @@ class Tool:
     def describe(self, description: str) -> Tool:
         """A copy of the tool with another description."""
         return replace(self, definition=replace(self.definition, description=description))
+
+    def without(self, *arguments: str) -> Tool:
+        """A copy of the tool whose definition does not show these arguments."""
+        if not arguments:
+            return self
+        shown = {**self.definition.parameters}
+        members: dict[str, Any] = shown.get("properties", {})
+        shown["properties"] = {name: one for name, one in members.items() if name not in arguments}
+        return replace(self, definition=replace(self.definition, parameters=shown))
 
     async def execute_raw(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
         """Parse, validate, run, render. Raises only ToolError, unless the caller is cancelled."""

@@ -20,8 +20,9 @@ from gripfast.host.program.own import own_code_beneath
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.search.ripgrep import find_rg
 from gripfast.host.shell.caches import caches_folder, caches_size
+from gripfast.host.shell.network import parse_network
 from gripfast.host.shell.quarantine import quarantined
-from gripfast.host.shell.sandbox import choose
+from gripfast.host.shell.sandbox import choose, within_network
 from gripfast.host.stores.store import cache_directory
 
 _MARKS = {"good": ("✓", "green"), "fair": ("!", "yellow"), "bad": ("✗", "red")}
@@ -64,6 +65,7 @@ def _examined(config_file: str | None) -> Iterator[Finding]:
     yield _tried("files", _confinement)
     yield _tried("ripgrep", lambda: Finding("ripgrep", "good", find_rg()))
     yield _sandbox()
+    yield _tried("network", lambda: _network(config_file))
     yield _tried("caches", _caches)
     yield _tried("quarantine", _quarantine)
     yield _tried("outputs", lambda: Finding("outputs", "good", f"stored in {private_directory(cache_directory())}"))
@@ -110,6 +112,14 @@ def _sandbox() -> Finding:
         "good" if found.level in ("bwrap", "seatbelt") else "fair",
         found.words.removeprefix("sandbox ") + why,
     )
+
+
+def _network(config_file: str | None) -> Finding:
+    config = load_config(config_file, ["."])
+    network = parse_network(config.network)
+    within_network(choose(config.sandbox), network)
+    words = network.words.removeprefix("network ")
+    return Finding("network", "good", f"{words}; `network` in the configuration holds commands to names, or none")
 
 
 def _caches() -> Finding:

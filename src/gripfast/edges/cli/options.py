@@ -30,6 +30,11 @@ _OPTIONS = (
         "--readable", multiple=True, metavar="DIR", help="One more directory that tools and commands may read."
     ),
     click.option(
+        "--network",
+        metavar="on|off|NAME,...",
+        help="What commands may reach: all (the default), nothing, or only these names (*.example.org).",
+    ),
+    click.option(
         "--profile",
         type=click.Choice(PROFILES),
         help=f"Which tools to offer, by default {FULL}; `gripfast tools --cost` shows what each costs.",
@@ -81,11 +86,13 @@ def session_options(function: F) -> F:
         remember: bool,
         writable: tuple[str, ...],
         readable: tuple[str, ...],
+        network: str | None,
         **kwargs: Any,
     ) -> Any:
         named = [name.strip() for name in (names or "").split(",") if name.strip()]
         with as_usage_errors():
-            settings = read_settings(roots, extra, profile, named, config_file, rules, remember, writable, readable)
+            reach = (writable, readable, network)
+            settings = read_settings(roots, extra, profile, named, config_file, rules, remember, *reach)
         return function(*args, settings=settings, **kwargs)
 
     gathered.__name__, gathered.__doc__ = function.__name__, function.__doc__

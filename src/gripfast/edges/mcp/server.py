@@ -45,14 +45,16 @@ LARGEST_MESSAGE = 16 << 20
 
 def server_of(sessions: Sessions) -> Server[Any]:
     schemas = {tool.name: tool.definition.parameters for tool in sessions.settings.tools}
-    listings: list[ListToolsResult] = []
+    listings: dict[bool, ListToolsResult] = {}
 
-    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        if not listings:
-            shown = await to_thread.run_sync(sessions.settings.described)
+    async def list_tools(ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
+        able = ctx.session.client_capabilities
+        asks = able is not None and able.elicitation is not None
+        if asks not in listings:
+            shown = await to_thread.run_sync(partial(sessions.settings.described, asks=asks))
             tools = [McpTool.model_validate(one) for one in definitions(shown, "mcp")]
-            listings.append(ListToolsResult(tools=tools))
-        return listings[0]
+            listings[asks] = ListToolsResult(tools=tools)
+        return listings[asks]
 
     async def call_tool(
         ctx: ServerRequestContext[Any], params: CallToolRequestParams

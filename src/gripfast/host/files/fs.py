@@ -24,7 +24,7 @@ from gripfast.host.files.scoped_paths import HeldRoots, ScopedPaths
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.files.text_edits import replacing, rewriting
 from gripfast.host.files.walk import Kind, Tree
-from gripfast.host.files.writable import writable
+from gripfast.host.files.writable import ProtectedName, writable
 from gripfast.host.files.writing import CurrentFile, FileChange, FileWriter
 from gripfast.host.kernel.mounts import Locality
 from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
@@ -116,11 +116,23 @@ class ScopedFs:
 
     # --- opening ---
 
-    def judged(self, path: WorkPath, *, written: bool = False) -> WorkPath:
+    def judged(self, path: WorkPath, *, written: bool = False, may_ask: bool = False) -> WorkPath:
         """The path bound to the place it leads to now: later it leads there or nowhere. Raises ToolError for a
-        place that the scope refuses, for reading or, with `written`, for writing."""
-        with writable(self._paths, path) if written else self._paths.allowed(path, "read") as place:
-            return path.as_judged(place.absolute)
+        place that the scope refuses, for reading or, with `written`, for writing. With `may_ask`, a protected name
+        gives a `lifted` path, for which somebody must be asked."""
+        try:
+            with writable(self._paths, path) if written else self._paths.allowed(path, "read") as place:
+                return path.as_judged(place.absolute)
+        except ProtectedName:
+            if not may_ask:
+                raise
+        with writable(self._paths, path.as_lifted()) as place:
+            return path.as_lifted().as_judged(place.absolute)
+
+    def protection(self, path: WorkPath) -> str:
+        """What protects a name, in a few words: by the name itself or by where it leads."""
+        places = self._paths.places
+        return places.protected(self.real(path)) or places.protected(path.judged or "") or "a protected name"
 
     def write_refusal(self, absolute: str) -> str | None:
         """Why a real place can't be written, None if it can."""

@@ -20,11 +20,13 @@ class WorkPath:
     """A path as a caller gave it: not empty, no NUL, encodable, not over-long. ScopedFs says where it leads.
 
     `judged` is the real place that rules or a person said yes to. A path that has one leads there or nowhere.
+    `lifted`: the place is protected, and it is written only after a person's yes to this call.
     """
 
     text: str
     judged: str | None = field(default=None, compare=False)
     on_disk: bool = field(default=False, compare=False)
+    lifted: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         fault = _fault(self.text, "surrogateescape" if self.on_disk else "strict")
@@ -37,6 +39,9 @@ class WorkPath:
 
     def as_judged(self, real: str) -> WorkPath:
         return replace(self, judged=real)
+
+    def as_lifted(self) -> WorkPath:
+        return replace(self, lifted=True)
 
     @classmethod
     def recorded(cls, text: str) -> WorkPath:

@@ -9,6 +9,8 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.program.own import own_places
 from gripfast.text.below import after, is_below
 
+# Protected names that nobody is asked about: git's own, and what decides over this program.
+_NEVER_ASKED = (".git", "git~1", "**/.config/gripfast", "gripfast.toml", ".gripfast.toml", ".gripfast")
 OWN_CODE = "what gripfast itself runs"
 OWN_SECRET = "gripfast's own state and secrets"
 
@@ -19,6 +21,7 @@ class ClosedPlaces:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._roots = tuple(directory.real for directory in scope.roots)
+        self._never = Patterns(text for text in scope.protect.texts if text in _NEVER_ASKED)
 
     def denied(self, absolute: str) -> str | None:
         """Why a place may be neither read nor written, in a few words; None when it may."""
@@ -27,9 +30,10 @@ class ClosedPlaces:
         secret = (own.path for own in own_places() if own.secret)
         return OWN_SECRET if is_below(absolute, *secret) else None
 
-    def protected(self, absolute: str) -> str | None:
-        """Why a place may not be written, in a few words; None when neither its name nor we forbid it."""
-        if pattern := self._matched(self._scope.protect, absolute):
+    def protected(self, absolute: str, *, lifted: bool = False) -> str | None:
+        """Why a place may not be written, in a few words; None when neither its name nor we forbid it.
+        `lifted`: after a person's yes."""
+        if pattern := self._matched(self._never if lifted else self._scope.protect, absolute):
             return f"`{pattern}`"
         return OWN_CODE if is_below(absolute, *(own.path for own in own_places())) else None
 

@@ -15,9 +15,9 @@ from gripfast.text.fold import folded
 _GITDIR_FILE_BYTES = 4096
 
 
-def protected_by(place: ResolvedPath, places: ClosedPlaces, protect: Patterns) -> str | None:
-    """Why a place may not be written, in a few words; None when it may."""
-    reason = places.protected(place.absolute)
+def protected_by(place: ResolvedPath, places: ClosedPlaces, protect: Patterns, *, lifted: bool = False) -> str | None:
+    """Why a place may not be written, in a few words; None when it may. `lifted`: after a person's yes."""
+    reason = places.protected(place.absolute, lifted=lifted)
     if reason is not None:
         return reason
     if ".git" not in protect.texts:

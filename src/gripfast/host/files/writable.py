@@ -25,7 +25,7 @@ def writable(paths: ScopedPaths, path: WorkPath) -> ResolvedPath:
 
 
 def _refuse_protected_name(paths: ScopedPaths, path: WorkPath) -> None:
-    reason = paths.places.protected(paths.requested(path))
+    reason = paths.places.protected(paths.requested(path), lifted=path.lifted)
     if reason is not None:
         raise _protected(path, reason)
 
@@ -36,17 +36,21 @@ def refuse_unwritable(paths: ScopedPaths, path: WorkPath, place: ResolvedPath) -
     if not place.root.writable and not any(is_below(absolute, one.real) for one in paths.scope.write):
         where = ", ".join(escaped(directory.given) for directory in paths.scope.write) or "nowhere"
         raise SandboxViolation(f"`{escaped(path.text)}` may be read but not written; writable: {where}")
-    reason = protected_by(place, paths.places, paths.scope.protect)
+    reason = protected_by(place, paths.places, paths.scope.protect, lifted=path.lifted)
     if reason is not None:
         raise _protected(path, reason)
 
 
-def _protected(path: WorkPath, reason: str) -> SandboxViolation:
+class ProtectedName(SandboxViolation):
+    """A place that is protected against writing."""
+
+
+def _protected(path: WorkPath, reason: str) -> ProtectedName:
     if reason == OWN_CODE:
-        return SandboxViolation(
+        return ProtectedName(
             f"`{escaped(path.text)}` is protected against writing: it is {reason}, so no tool may change it"
         )
-    return SandboxViolation(
+    return ProtectedName(
         f"`{escaped(path.text)}` is protected against writing ({reason}): other programs run what it says. "
         f"Ask the user to change it, or to allow it with {_setting(reason)} in their configuration"
     )

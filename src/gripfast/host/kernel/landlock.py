@@ -25,6 +25,8 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNAL = 1, 2
 SCOPES_FROM = 6  # the ABI that keeps signals inside and abstract sockets outside
+NETWORK_FROM = 4  # the ABI from which on TCP can be refused
+_BIND_TCP, _CONNECT_TCP = 1, 2
 # No terminals: those of the user's other programs can't be told from a command's own, which it inherits open.
 _DEVICES = "null zero full random urandom tty ptmx shm".split()
 
@@ -50,10 +52,10 @@ def landlock_version() -> int:
     return max(0, _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_CREATE_RULESET_VERSION)))
 
 
-def create_ruleset(handled: int, *, scoped: int = 0) -> int:
+def create_ruleset(handled: int, *, scoped: int = 0, network: int = 0) -> int:
     """A descriptor of a ruleset that refuses every `handled` access no rule allows. OSError: not available."""
-    attribute = _RulesetAttribute(handled, 0, scoped)
-    size = ctypes.sizeof(attribute) if scoped else 8  # an older kernel refuses fields it doesn't know
+    attribute = _RulesetAttribute(handled, network, scoped)
+    size = ctypes.sizeof(attribute) if scoped else 16 if network else 8  # an older kernel refuses unknown fields
     ruleset = _call(_CREATE_RULESET, ctypes.byref(attribute), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "Landlock is not available")
@@ -72,12 +74,13 @@ def restrict_thread(ruleset: int) -> bool:
     return gain_no_privileges() and _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
 
 
-def write_ruleset(write: Sequence[str], hidden: Sequence[str] = ()) -> int:
+def write_ruleset(write: Sequence[str], hidden: Sequence[str] = (), *, network: bool = True) -> int:
     """A descriptor of a ruleset: everything but `hidden` may be read, only `write` and the harmless devices written.
 
     A ruleset can only allow. So with `hidden` places, what lies beside them and their parents is allowed by name, and
     a file made there later can't be read.
 
+    Without `network`, no TCP port may be bound or connected to, from ABI 4 on.
     From ABI 6 on it also keeps signals inside, so that a command can't end the server, and abstract sockets outside.
     """
     version = landlock_version()
@@ -85,7 +88,8 @@ def write_ruleset(write: Sequence[str], hidden: Sequence[str] = ()) -> int:
     handled |= _REFER if version >= 2 else 0
     handled |= _TRUNCATE if version >= 3 else 0
     handled |= _IOCTL_DEVICE if version >= 5 else 0
-    ruleset = create_ruleset(handled, scoped=_scopes(version))
+    tcp = 0 if network else _BIND_TCP | _CONNECT_TCP
+    ruleset = create_ruleset(handled, scoped=_scopes(version), network=tcp)
     try:
         for path in (*write, *(f"/dev/{name}" for name in _DEVICES)):
             _allow(ruleset, path, handled & ~_MAKE_DEVICES)

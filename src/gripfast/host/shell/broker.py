@@ -56,6 +56,7 @@ _FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.01, 1.0
 OOM_SCORE = b"500"
 NAMELESS = b"one that forks faster than it can be named"
 _MAX_FDS = 5
+_AF_INET, _SOCK_STREAM = 2, 1
 _SCM_RIGHTS, _SOL_SOCKET = 1, 1 if LINUX else 0xFFFF
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTRICT_SELF = 24, 36, 38, 446
 # chown, dac_override, fowner, fsetid: what a root user's command needs for files that belong to somebody else.
@@ -132,8 +133,9 @@ def _unlock(directory: str) -> None:
 # ---- the broker ----
 
 
-def serve_inside(requests: int, landlock: int, checks: int) -> None:
-    """The broker inside bubblewrap: serves once every place is what the server saw when it built the walls."""
+def serve_inside(requests: int, landlock: int, checks: int, listens: int) -> None:
+    """The broker inside bubblewrap: serves once every place is what the server saw when it built the walls.
+    `listens`: it opens a door on loopback, in the commands' own network, for the server to answer at."""
     _close_all_but(requests, landlock, checks)
     fault = _misplaced(checks)
     if fault:
@@ -141,7 +143,14 @@ def serve_inside(requests: int, landlock: int, checks: int) -> None:
         return
     if landlock >= 0:
         restrict(landlock)
-    serve(requests)
+    serve(requests, _opened_door() if listens else None)
+
+
+def _opened_door() -> socket:
+    listener = socket(_AF_INET, _SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    return listener
 
 
 def _close_all_but(*wanted: int) -> None:
@@ -176,8 +185,8 @@ def _unescaped(name: bytes) -> bytes:
     return head + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest)
 
 
-def serve(requests: int) -> None:
-    """Forks a supervisor for each request, until the server closes its end."""
+def serve(requests: int, listener: socket | None = None) -> None:
+    """Forks a supervisor for each request, until the server closes its end. `listener` goes to the server."""
     _ignore_terminal_signals()
     _restore_descriptor_limit()
     become_subreaper()
@@ -187,7 +196,12 @@ def serve(requests: int) -> None:
     poll = select.poll()
     poll.register(requests, select.POLLIN)
     poll.register(alarm, select.POLLIN)
-    door.send(b"ready")
+    if listener is None:
+        door.send(b"ready")
+    else:
+        number = listener.fileno().to_bytes(4, sys.byteorder)
+        door.sendmsg([b"ready"], [(_SOL_SOCKET, _SCM_RIGHTS, number)])
+        listener.close()
     while True:
         ready = [fd for fd, _ in poll.poll()]
         if alarm in ready:

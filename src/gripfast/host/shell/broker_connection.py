@@ -23,9 +23,11 @@ from gripfast.host.kernel.limits import usual_descriptor_limit
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.programs import interpreter
 from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
-from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.line import KIND, receive, receive_with_socket
+from gripfast.host.shell.network import ON, Network
+from gripfast.host.shell.proxy import Proxy
 from gripfast.host.shell.rehearsal import Copies, overlay_program
-from gripfast.host.shell.sandbox import Sandbox, broker_file, bwrap_arguments, seatbelt_profile
+from gripfast.host.shell.sandbox import Level, Sandbox, broker_file, bwrap_arguments, seatbelt_profile
 from gripfast.host.shell.walls import Mount, Walls
 
 _START_SECONDS = 20.0
@@ -41,18 +43,24 @@ class BrokerConnection:
     """One broker and its warden, built around the walls as they were when it started."""
 
     def __init__(
-        self, walls: Walls, sandbox: Sandbox, variables: dict[str, str], copies: Copies | None = None
+        self,
+        walls: Walls,
+        sandbox: Sandbox,
+        variables: dict[str, str],
+        copies: Copies | None = None,
+        network: Network = ON,
     ) -> None:
         """With `copies`, what commands write goes there; that needs bubblewrap."""
         self.environment = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
-        self._sandbox, self.walls = sandbox, walls
+        self._sandbox, self.walls, self._network = sandbox, walls, network
+        self.proxy: Proxy | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the broker
         self._requests, far = socket.socketpair(socket.AF_UNIX, KIND)
         self._requests.setblocking(False)
         live, self._live = os.pipe()
         self._burying, self._sending = anyio.Lock(), anyio.Lock()
         try:
-            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors, copies)
+            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors, copies, network)
         except BaseException:
             self._errors.close()
             self._requests.close()
@@ -64,6 +72,11 @@ class BrokerConnection:
         # Forgotten without being closed, or at the program's end: hanging up is enough to end everything.
         self._release = weakref.finalize(self, _hang_up, self._live, self._requests, self._warden)
 
+    @property
+    def level(self) -> Level:
+        """The sandbox that it starts commands in."""
+        return self._sandbox.level
+
     def holds(self, walls: Walls) -> bool:
         """Alive, and its walls are the ones wanted now."""
         return self._warden.poll() is None and (self._sandbox.level == "none" or walls == self.walls)
@@ -71,8 +84,10 @@ class BrokerConnection:
     async def ready(self) -> None:
         with anyio.move_on_after(_START_SECONDS):
             await wait_readable(self._requests)
-            match receive_quietly(self._requests):
+            words, listener = receive_with_socket(self._requests)
+            match words:
                 case [b"ready"]:
+                    self._use_proxy(listener)
                     return
                 case [b"misplaced", path]:
                     raise MisplacedError(os.fsdecode(path))
@@ -82,6 +97,13 @@ class BrokerConnection:
         words = self._errors.read(4000).decode(errors="replace").strip().splitlines()
         said = f": {words[-1]}" if words else ""
         raise Internal(f"the shell's broker did not start ({self._sandbox.level}{said})", retriable=True)
+
+    def _use_proxy(self, listener: socket.socket | None) -> None:
+        """Serves commands that have no network but a list, at the door that the broker opened among them."""
+        if listener is not None:
+            self.proxy = Proxy(listener, self._network)
+            self.environment += [os.fsencode(f"{name}={value}") for name, value in self.proxy.variables().items()]
+            weakref.finalize(self, self.proxy.close)
 
     async def send(self, data: bytes, descriptors: Sequence[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
@@ -106,6 +128,8 @@ class BrokerConnection:
             with contextlib.suppress(OSError):
                 os.write(self._live, b"k")
         self._release()
+        if self.proxy is not None:
+            self.proxy.close()
         self._errors.close()
 
 
@@ -121,18 +145,25 @@ def _hang_up(live: int, requests: socket.socket, warden: subprocess.Popen[bytes]
 
 
 def _spawn_warden(
-    live: int, requests: int, walls: Walls, sandbox: Sandbox, errors: IO[bytes], copies: Copies | None
+    live: int,
+    requests: int,
+    walls: Walls,
+    sandbox: Sandbox,
+    errors: IO[bytes],
+    copies: Copies | None,
+    network: Network,
 ) -> subprocess.Popen[bytes]:
     program = [interpreter(), "-I", "-S", broker_file()]
     with contextlib.ExitStack() as stack:
-        ruleset = _ruleset(walls, sandbox)
+        ruleset = _ruleset(walls, sandbox, network)
         if ruleset >= 0:
             stack.callback(os.close, ruleset)
-        inside, passed = _inside(requests, ruleset, walls, sandbox, program, stack, copies)
+        listens = network.kind == "list"
+        inside, passed = _inside(requests, ruleset, walls, sandbox, program, stack, copies, listens=listens)
         own_ruleset = ruleset if sandbox.level == "landlock" else -1
         return subprocess.Popen(
             [*program, "warden", f"{live}", f"{requests}", f"{own_ruleset}", walls.temporary, *inside],
-            env=_warden_environment(walls, sandbox),
+            env=_warden_environment(walls, sandbox, network),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -142,10 +173,10 @@ def _spawn_warden(
         )
 
 
-def _ruleset(walls: Walls, sandbox: Sandbox) -> int:
+def _ruleset(walls: Walls, sandbox: Sandbox, network: Network) -> int:
     if sandbox.level == "landlock":
         write = [*walls.allowed, walls.temporary, *filter(None, [walls.caches.folder])]
-        return write_ruleset(write, walls.hidden)
+        return write_ruleset(write, walls.hidden, network=network.kind == "on")
     return scope_ruleset() if sandbox.level == "bwrap" else -1
 
 
@@ -157,13 +188,15 @@ def _inside(
     program: list[str],
     stack: contextlib.ExitStack,
     copies: Copies | None,
+    *,
+    listens: bool,
 ) -> tuple[list[str], list[int]]:
     """The command line that starts the broker inside bubblewrap, and the descriptors that go with it."""
     if sandbox.level != "bwrap":
         return [], []
     sources = {mount.path: _held(mount, stack) for mount in walls.mounts if mount.kind != "hide"}
     checks = _checks(walls, stack, are_copies=copies is not None)
-    broker = [*program, "serve", f"{requests}", f"{ruleset}", f"{checks}"]
+    broker = [*program, "serve", f"{requests}", f"{ruleset}", f"{checks}", f"{int(listens)}"]
     arguments = bwrap_arguments(sandbox, walls, sources, broker)
     if copies is None:
         return arguments, [*sources.values(), checks]
@@ -202,12 +235,12 @@ def _in_memory(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
     return fd
 
 
-def _warden_environment(walls: Walls, sandbox: Sandbox) -> dict[str, str]:
+def _warden_environment(walls: Walls, sandbox: Sandbox, network: Network) -> dict[str, str]:
     """What the broker is told by way of the environment; no command sees it."""
     variables = {"PATH": "/usr/bin:/bin", SWITCH: " ".join(sorted(switched_off()))}
     usual = usual_descriptor_limit()
     if usual is not None:
         variables[DESCRIPTORS] = f"{usual}"
     if sandbox.level == "seatbelt":
-        variables[SEATBELT] = f"{sandbox.program}\n{seatbelt_profile(walls)}"
+        variables[SEATBELT] = f"{sandbox.program}\n{seatbelt_profile(walls, network=network.kind == 'on')}"
     return variables

@@ -18,10 +18,11 @@ from gripfast.host.shell.caches import trim_caches
 from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.late import Protected, protected_now, undo_late_names
 from gripfast.host.shell.mark import MARK, sweep_marked
+from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.put_back import ProtectedCopies
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Copies, copies_for
-from gripfast.host.shell.sandbox import Sandbox
+from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
 from gripfast.host.shell.walls import Walls, walls_of
 
@@ -39,8 +40,10 @@ class Brokers:
         mark: str,
         tmp: SessionTmp,
         sockets: Sequence[str],
+        network: Network = ON,
     ) -> None:
         self._scope = scope
+        self._network = network
         self._sockets = allowed_sockets(sockets)
         self._tmp = tmp
         self._closed_names = ClosedNames(scope, ClosedPlaces(scope))
@@ -147,7 +150,8 @@ class Brokers:
         variables = command_environment(temporary=self.tmpdir, allow=self._allow)
         variables |= dict(walls.caches.variables)
         variables[MARK] = self._mark
-        broker = await to_thread.run_sync(BrokerConnection, walls, self._sandbox, variables, copies)
+        sandbox = await to_thread.run_sync(within_network, self._sandbox, self._network)
+        broker = await to_thread.run_sync(BrokerConnection, walls, sandbox, variables, copies, self._network)
         try:
             await broker.ready()
         except BaseException:

@@ -25,6 +25,7 @@ class Ended:
     left_names: tuple[str, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     refused: tuple[RefusedWrite, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     @property
     def shell_code(self) -> int:

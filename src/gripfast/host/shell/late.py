@@ -71,11 +71,18 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
     """A repository, a worktree or a submodule that a command made may stay; it is examined instead. So may what only
     the far end of a clone runs."""
     if name.kind == "protected":
-        made = [os.path.dirname(owner) for owner in now.instructions.keys() - before.instructions.keys()]
-        return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *made)
+        return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))
     if name.is_link:
         return False
     return os.path.isdir(name.path) or _belongs(name.path, now)
+
+
+def _made(before: Protected, now: Protected) -> Iterator[str]:
+    """The directories of repositories and worktrees that a command made."""
+    yield from (os.path.dirname(owner) for owner in now.instructions.keys() - before.instructions.keys())
+    for path in now.names.keys() - before.names.keys():
+        if now.names[path].kind == "git" and os.path.isfile(path) and _belongs(path, now):
+            yield os.path.dirname(path)
 
 
 def _belongs(dot_git: str, now: Protected) -> bool:

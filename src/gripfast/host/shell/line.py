@@ -17,6 +17,17 @@ def receive(line: socket.socket) -> list[bytes]:
         return [b""]
 
 
+def receive_with_socket(line: socket.socket) -> tuple[list[bytes], socket.socket | None]:
+    """The words, and the socket that came with them."""
+    try:
+        data, descriptors, _, _ = socket.recv_fds(line, 64 * 1024, 1)
+    except BlockingIOError:
+        return [], None
+    except OSError:
+        return [b""], None
+    return data.split(b"\0"), socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
 def receive_quietly(line: socket.socket) -> list[bytes]:
     try:
         return receive(line)

@@ -19,14 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.host.kernel.features import may_use, why_not
-from gripfast.host.kernel.landlock import SCOPES_FROM, landlock_version, write_ruleset
+from gripfast.host.kernel.landlock import NETWORK_FROM, SCOPES_FROM, landlock_version, write_ruleset
 from gripfast.host.program.programs import find_program, interpreter
 from gripfast.host.shell import seatbelt
+from gripfast.host.shell.network import Network
 from gripfast.host.shell.walls import Mount, Walls
 
 Mode: TypeAlias = Literal["auto", "require", "off"]
@@ -97,6 +98,31 @@ class Sandbox:
     @property
     def words(self) -> str:
         return WORDS[self.level].replace(self.level, self.name, 1)
+
+
+def within_network(sandbox: Sandbox, network: Network) -> Sandbox:
+    """The sandbox that also holds commands to a network. Raises SandboxViolation where it can't."""
+    if network.kind == "on":
+        return sandbox
+    setting = "off" if network.kind == "off" else "a list"
+    if sandbox.level == "bwrap":
+        fault = _try_bwrap_without_network(sandbox.program, sandbox.spaces)
+        if fault is None:
+            return replace(sandbox, spaces=(*sandbox.spaces, "--unshare-net"))
+    elif sandbox.level == "none":
+        fault = "; ".join(sandbox.faults) or "there is no sandbox"
+    elif network.kind == "list":
+        fault = f"{sandbox.level} can't hold commands to names; it needs bubblewrap with a network namespace"
+    elif sandbox.level == "landlock" and landlock_version() < NETWORK_FROM:
+        fault = f"Landlock refuses connections only from ABI {NETWORK_FROM} on"
+    else:
+        return sandbox
+    raise SandboxViolation(f"`network` is {setting}, which can't be held here, so no command runs: {fault}")
+
+
+@functools.cache
+def _try_bwrap_without_network(program: str, spaces: tuple[str, ...]) -> str | None:
+    return _try_bwrap(program, (*spaces, "--unshare-net"))
 
 
 def choose(mode: Mode = "auto") -> Sandbox:
@@ -248,7 +274,7 @@ def _run_probe(command: Sequence[str], pass_fds: Sequence[int] = ()) -> str | No
 # ---- seatbelt ----
 
 
-def seatbelt_profile(walls: Walls) -> str:
+def seatbelt_profile(walls: Walls, *, network: bool = True) -> str:
     """The text sandbox-exec takes to hold a program inside the walls."""
     write = [mount.path for mount in walls.mounts if mount.kind == "write"]
     write.append(os.path.realpath(walls.temporary))
@@ -256,7 +282,7 @@ def seatbelt_profile(walls: Walls) -> str:
     whole = [mount.path for mount in walls.mounts if mount.kind == "write" and mount.path.endswith("/.git")]
     protected = [*whole, *(mount.path for mount in walls.mounts if mount.kind == "read")]
     denied = [mount.path for mount in walls.mounts if mount.kind == "hide"]
-    return seatbelt.profile(["/"] if walls.everywhere else write, protected=protected, denied=denied)
+    return seatbelt.profile(["/"] if walls.everywhere else write, protected=protected, denied=denied, network=network)
 
 
 def _try_seatbelt() -> str | None:

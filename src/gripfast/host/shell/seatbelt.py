@@ -17,7 +17,9 @@ _DEVICES = ("null", "zero", "tty", "ptmx", "dtracehelper")
 _TERMINALS = r'(regex #"^/dev/ttys[0-9]+$")'
 
 
-def profile(write: Sequence[str], *, protected: Sequence[str] = (), denied: Sequence[str] = ()) -> str:
+def profile(
+    write: Sequence[str], *, protected: Sequence[str] = (), denied: Sequence[str] = (), network: bool = True
+) -> str:
     """Writing only below `write`, there not at protected places, and denied places are not even read.
 
     All are real paths: a rule that names /tmp never matches, since that is a link to /private/tmp.
@@ -31,6 +33,7 @@ def profile(write: Sequence[str], *, protected: Sequence[str] = (), denied: Sequ
         *(f"(deny file-write-unlink (literal {quoted(path)}))" for path in _on_the_way(write, [*protected, *denied])),
         *(f"(deny file-write* {tree})" for tree in _trees(protected)),
         *(f"(deny file-read* file-write* {tree})" for tree in _trees(denied)),
+        *([] if network else ["(deny network*)"]),
     ]
     return "\n".join(lines) + "\n"
 

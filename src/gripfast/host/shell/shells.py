@@ -18,7 +18,7 @@ from typing import IO, cast
 import anyio
 from anyio import CancelScope, to_thread, wait_readable
 
-from gripfast.errors import Internal, NotFound, ToolError
+from gripfast.errors import Internal, NotFound, SandboxViolation, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
@@ -31,6 +31,7 @@ from gripfast.host.shell.brokers import Brokers
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.pump import Pump
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
@@ -43,6 +44,8 @@ _LARGE_PIPES = 16
 ATTACH_SECONDS = 60.0
 """How long the same command again means the one that goes on in the background."""
 _LOOK_SECONDS = 0.05
+MAX_OUTPUT = 30_000
+"""How many characters of a command's output an answer shows unless somebody says otherwise."""
 
 
 @contextmanager
@@ -66,6 +69,7 @@ class Shells:
         directory: str | None = None,
         tmp: SessionTmp | None = None,
         sockets: Sequence[str] = (),
+        network: Network = ON,
     ) -> None:
         """`tmp` is the temporary directory that file tools share with commands; by default one of its own. `sockets`
         are those of other programs that commands may reach."""
@@ -75,7 +79,13 @@ class Shells:
         self.sandbox = sandbox if isinstance(sandbox, Sandbox) else choose(sandbox)
         self._roots = tuple(root.real for root in scope.roots)
         self.mark = secrets.token_hex(8)
-        self._brokers = Brokers(scope, self.sandbox, tuple(allow), self.mark, tmp or SessionTmp(), sockets)
+        tmp = tmp or SessionTmp()
+        self._brokers = Brokers(scope, self.sandbox, tuple(allow), self.mark, tmp, sockets, network)
+        self.network = network
+        self._outside = Brokers(scope, Sandbox("none"), tuple(allow), self.mark, tmp, sockets)
+        self.max_output = MAX_OUTPUT
+        self.may_leave = False
+        """Whether commands may run outside the sandbox: set by whoever asks a person about each of them."""
         self._jobs: dict[str, Job] = {}
         self._background: dict[str, Background] = {}
         self._outputs: IO[bytes] | None = None
@@ -94,17 +104,18 @@ class Shells:
 
     # ---- one command ----
 
-    async def run(self, command: str, feed: Feed, *, timeout_ms: int = 120_000) -> Ended:
+    async def run(self, command: str, feed: Feed, *, timeout_ms: int = 120_000, outside: bool = False) -> Ended:
         """Runs a command to its end. Its output goes to `feed` as it comes, stdout and stderr in order.
+        `outside`: not in the sandbox.
 
         Cancelled, or when `feed` fails, everything the command started is ended before this returns.
         """
-        ended = await self.run_or_stay(command, feed, timeout_ms=timeout_ms)
+        ended = await self.run_or_stay(command, feed, timeout_ms=timeout_ms, outside=outside)
         assert isinstance(ended, Ended), "it had all the time it takes"
         return ended
 
     async def run_or_stay(
-        self, command: str, feed: Feed, *, timeout_ms: int = 120_000, seconds: float = inf
+        self, command: str, feed: Feed, *, timeout_ms: int = 120_000, seconds: float = inf, outside: bool = False
     ) -> Ended | Background:
         """As `run`, but a command that still runs after so many seconds goes on as a background shell."""
         signs = Signs()
@@ -116,7 +127,7 @@ class Shells:
         with selector() as both:
             staying: Background | None = None
             leave_at = anyio.current_time() + max(0.0, seconds)
-            job = await self._start(command, timeout_ms, None)
+            job = await self._start(command, timeout_ms, None, outside=outside)
             try:
                 ended = await self._follow_until(leave_at, job, fed, both)
                 if ended is None:
@@ -133,7 +144,8 @@ class Shells:
             self.directory = ended.directory
         taken = await self._undo_late_names()
         refused = await self.refused(signs, job)
-        return replace(ended, quarantined=tuple(taken), refused=refused) if taken or refused else ended
+        unreached = tuple(job.broker.proxy.take_refused()) if job.broker.proxy else ()
+        return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached)
 
     async def refused(self, signs: Signs, job: Job) -> tuple[RefusedWrite, ...]:
         """The writes that the sandbox refused, by what the command printed."""
@@ -141,7 +153,7 @@ class Shells:
         if not lines:
             return ()
         where = (job.ended.directory if job.ended else "") or job.directory
-        level = self.sandbox.level
+        level = job.broker.level
         with shortages_passed_over():
             return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
         return ()
@@ -181,24 +193,26 @@ class Shells:
             found = await to_thread.run_sync(differences, copies, fs)
         return replace(ended, directory="", left_running=0, left_names=()), found
 
-    async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None) -> Job:
+    async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None, *, outside: bool = False) -> Job:
+        if outside and not self.may_leave:
+            raise SandboxViolation("nobody is asked here, so no command may run outside the sandbox")
         text = checked(command)
         shell = find_shell(self._roots)
         with shortages_told():
-            broker = await self._current_broker()
+            broker = await self._current_broker(outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool)
             except OSError as fault:
                 if is_shortage(fault):
                     raise
                 await self._brokers.lose(broker)  # it was ended by something outside: a new one takes its place, once
-            broker = await self._current_broker()
+            broker = await self._current_broker(outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool)
             except OSError as fault:
                 raise Internal("the shell could not be reached; try again", retriable=True) from fault
 
-    async def _current_broker(self) -> BrokerConnection:
+    async def _current_broker(self, outside: bool = False) -> BrokerConnection:
         """The broker for the next command, after letting go of what finished commands still hold."""
         for job in [job for job in self._jobs.values() if job.ended is not None]:
             if receive_quietly(job.line) == [b""]:
@@ -207,7 +221,7 @@ class Shells:
         for shell in self._background.values():
             self._notice(shell)
         await self._brokers.close_unused([job.broker for job in self._jobs.values()])
-        return await self._brokers.current()
+        return await (self._outside if outside else self._brokers).current()
 
     async def _submit(
         self, broker: BrokerConnection, text: bytes, shell: str, timeout_ms: int, spool: IO[bytes] | None
@@ -225,7 +239,8 @@ class Shells:
             job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
             fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
             fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
-            fields.append(os.fsencode(f"PATH={self._brokers.path()}"))
+            brokers = self._outside if broker.level == "none" else self._brokers
+            fields.append(os.fsencode(f"PATH={brokers.path()}"))
             descriptors = [far.fileno(), out, write_end, script]
             self._jobs[job.name] = job  # before it is sent: a broker without a command may be ended
             try:
@@ -388,6 +403,14 @@ class Shells:
             raise fault
         return shell
 
+    async def news(self, shell: Background, wait_ms: int) -> None:
+        """Waits until a background shell has printed something that was not looked at yet, or has ended."""
+        pause = 0.01
+        with anyio.move_on_after(wait_ms / 1000):
+            while shell.size <= shell.seen and self.is_running(shell):
+                await anyio.sleep(pause)
+                pause = min(pause * 2, 0.2)
+
     def is_running(self, shell: Background) -> bool:
         """Whether a background shell has not ended yet, also when this is closed already."""
         if self._closed:
@@ -446,8 +469,10 @@ class Shells:
         """Ends every process of the session, running, left behind or in the background."""
         self._closed = True
         self._brokers.start_no_more()
+        self._outside.start_no_more()
         with CancelScope(shield=True):
             await self._stop_all()
+            await self._outside.close()
             await self._brokers.close()
             for shell in self._background.values():
                 shell.end_output()
@@ -485,11 +510,18 @@ def shells_over(
     sockets: Iterable[str] = (),
     *,
     directory: str | None = None,
+    network: Network = ON,
 ) -> Shells:
     """Shells for the scope of a file system, which share its temporary directory."""
     share_tmp(fs, sandbox)
     return Shells(
-        fs.scope, sandbox=sandbox, allow=tuple(env), directory=directory, tmp=fs.tmp, sockets=tuple(sockets)
+        fs.scope,
+        sandbox=sandbox,
+        allow=tuple(env),
+        directory=directory,
+        tmp=fs.tmp,
+        sockets=tuple(sockets),
+        network=network,
     )
 
 

@@ -547,7 +547,7 @@ class Nothing(BaseModel):
 def request_of(owner: str, name: str) -> Any:
     """What the server knows of a request in the newer protocol."""
     web = SimpleNamespace(scope={"user": SimpleNamespace(username=owner)}, headers={NAMED_HEADER: name})
-    return SimpleNamespace(ctx=SimpleNamespace(request=web, protocol_version="2026-07-28"))
+    return SimpleNamespace(ctx=SimpleNamespace(request=web, protocol_version="2026-07-28"), client_name="test")
 
 
 @pytest.mark.anyio

@@ -19,6 +19,7 @@ from anyio import to_thread
 from gripfast.call.hooks import Answer, Answered, Question
 from gripfast.clock import monotonic
 from gripfast.errors import PolicyDenied, WaitingForApproval
+from gripfast.host.questions.page import running_page
 from gripfast.host.questions.queue import LIFETIME, Asking, QuestionQueue, QueuedAnswer, QueuedQuestion
 from gripfast.text.escape import escaped, visible
 
@@ -48,9 +49,10 @@ def answer_within(client: str, chosen: float | None = None) -> float:
 
 
 def console_url(question: QueuedQuestion) -> str | None:
-    """The page where a question can be answered, for clients that can open one. None while no console runs."""
-    del question
-    return None
+    """The page where a question can be answered, for clients that can open one. None while no console runs. It has
+    no key: it opens in the browser where the console is open already."""
+    page = running_page()
+    return None if page is None else f"http://{page}/console#{question.id}"
 
 
 Present: TypeAlias = Callable[[QueuedQuestion], Coroutine[Any, Any, None]]

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 
 from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
+from gripfast.edges.approvals import console_url
 from gripfast.edges.console.access import HEADERS, ConsoleAccess
 from gripfast.edges.console.app import console_app
 from gripfast.edges.console.data import ConsoleData
 from gripfast.host.files.scope import Scope
+from gripfast.host.questions.page import page_at
 from gripfast.host.questions.queue import Asking, QuestionQueue
 
 pytestmark = pytest.mark.anyio
@@ -281,9 +283,23 @@ async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[st
     line = await anyio.to_thread.run_sync(program.stderr.readline)
     (link,) = re.findall(r"http://\S+", line)
     assert link.startswith("http://127.0.0.1:")
+    await anyio.to_thread.run_sync(program.stderr.readline)
+    await anyio.to_thread.run_sync(program.stderr.readline)
     async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as client:
         assert "gripfast console" in (await client.get(link)).text
         async with client.stream("GET", str(httpx2.URL(link).join("/console/events"))) as events:
             async for event in events.aiter_lines():
                 assert event == "event: changed"
                 break
+
+
+async def test_a_question_names_the_page_while_a_console_runs(state: Path) -> None:
+    question = QuestionQueue().ask(Asking("one", "/w", "Bash", "why", "what"))
+    assert console_url(question) is None
+    with page_at(HOST):
+        assert console_url(question) == f"http://{HOST}/console#Q1"
+        with page_at("127.0.0.1:1"):
+            assert console_url(question) == f"http://{HOST}/console#Q1"
+    assert console_url(question) is None
+    (state / "gripfast" / "console").write_text("127.0.0.1:9")  # left by one that was killed
+    assert console_url(question) is None

@@ -12,6 +12,7 @@ from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.net import Address, listen
+from gripfast.host.questions.page import page_at
 
 
 @click.command(short_help="Watch all sessions in a browser, approve and undo there.")
@@ -44,4 +45,5 @@ def console(port: int, opens: bool, config_file: str | None) -> None:
     say("  the link works once; for another, start the console again\n  press Ctrl-C to stop", err=True)
     if opens:
         click.launch(link)
-    anyio.run(serving.serve_console, served, listening)
+    with page_at(str(address)):
+        anyio.run(serving.serve_console, served, listening)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
 from gripfast.host.program.net import Address, listen, parse_address
 from gripfast.host.program.secrets import http_token, read_tokens
+from gripfast.host.questions.page import page_at
 
 if TYPE_CHECKING:
     from gripfast.edges.mcp.http import Access
@@ -142,7 +144,8 @@ def _over_http(
     console, link = _console(got, settings.config_file)
     say(_banner(settings, access, root, token_file_path, link), err=True)
     sessions = Sessions(settings, idle=idle, shares=Shares(len({name for name, _ in tokens})))
-    anyio.run(serve_http, sessions, access, listening, console)
+    with page_at(str(got)) if console is not None else nullcontext():
+        anyio.run(serve_http, sessions, access, listening, console)
     say("stopped", err=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,17 @@ PART = ("git commit", "git branch", "git merge", "git worktree", "git clone", "v
 
 @pytest.mark.parametrize("level", ["bwrap", "landlock"])
 def test_a_part_of_a_day_works_and_changes_nothing_of_the_users_own(
-    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = choose("auto") if level == "bwrap" else Sandbox("landlock")
     if sandbox.level != level or (level == "landlock" and landlock_version() == 0):
         pytest.skip(f"{level} does not work here")
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "VIRTUAL_ENV"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    prepared(tmp_path)
-    found = walked(tmp_path, sandbox, tuple(step for step in STEPS if step[0] in PART))
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is private to commands, a home in it hidden
+        room = Path(os.path.realpath(folder))
+        monkeypatch.setenv("HOME", str(room / "home"))
+        prepared(room)
+        found = walked(room, sandbox, tuple(step for step in STEPS if step[0] in PART))
     assert found["failed"] == {}
     assert found["tried"] > len(PART)

@@ -45,27 +45,26 @@ def change_together(
 
     `last_word` is called when all is ready and nothing done: what it raises stops the change.
     """
+    committed = False
     try:
-        _change(fs, files, reads, last_word)
+        with _private_store(fs.roots[0]) as store:
+            usual = _usual_mode(store)
+            files = [one if one.mode is not None else replace(one, mode=usual) for one in files]
+            with Transaction(fs, store, journals_directory(fs.roots[0])) as change:
+                change.prepare([_step(store, one) for one in files])
+                if last_word is not None:
+                    last_word()
+                witness = WITNESS.get()
+                if witness is not None:
+                    witness.replacing(*map(_replacement, files))
+                change.commit()
+                committed = True
+                _take_notes(reads, files)
+                if witness is not None:
+                    witness.replaced(*_with_directories(files, change.steps))
     except OSError as error:
-        raise Internal(f"nothing was changed: {error.strerror or error}") from error
-
-
-def _change(fs: ScopedFs, files: Sequence[NewContent], reads: ReadLog, last_word: Callable[[], None] | None) -> None:
-    with _private_store(fs.roots[0]) as store:
-        usual = _usual_mode(store)
-        files = [one if one.mode is not None else replace(one, mode=usual) for one in files]
-        with Transaction(fs, store, journals_directory(fs.roots[0])) as change:
-            change.prepare([_step(store, one) for one in files])
-            if last_word is not None:
-                last_word()
-            witness = WITNESS.get()
-            if witness is not None:
-                witness.replacing(*map(_replacement, files))
-            change.commit()
-            _take_notes(reads, files)
-            if witness is not None:
-                witness.replaced(*_with_directories(files, change.steps))
+        if not committed:  # afterwards only locks are given back and what is needed no more is removed
+            raise Internal(f"nothing was changed: {error.strerror or error}") from error
 
 
 def _step(store: Contents, one: NewContent) -> Step:

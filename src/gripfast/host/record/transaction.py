@@ -270,7 +270,8 @@ class _Closer:
 
     def _close(self) -> None:
         while (fd := self._waiting.get()) >= 0:
-            os.close(fd)
+            with contextlib.suppress(OSError):  # the file is replaced; only its room is freed late
+                os.close(fd)
             self._room.release()
 
     def __enter__(self) -> _Closer:
@@ -438,7 +439,8 @@ class _Journal:
         self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        os.close(self._fd)
+        with contextlib.suppress(OSError):  # what was done is done
+            os.close(self._fd)
 
 
 def _dumped(steps: Sequence[Step], contents: Path) -> bytes:

@@ -213,5 +213,16 @@ async def test_a_patch_that_does_not_fit_changes_nothing(session: Session, proje
     operation = ApplyPatchOperation(type="update_file", path="a.txt", diff="@@\n nothing like it\n-x\n+y\n")
     await edits.needs_approval(None, operation, "c")
     result = await edits.update_file(operation)
-    assert result.status == "failed" and "does not fit" in (result.output or "")
+    assert result.status == "failed" and "NO_MATCH" in (result.output or "")
     assert (project / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_a_patch_that_fits_twice_or_holds_other_files_changes_nothing(session: Session, project: Path) -> None:
+    edits = editor(session)
+    (project / "a.txt").write_text("one\none\n")
+    for diff, why in (("@@\n-one\n+1\n", "NOT_UNIQUE"), ("@@\n-one\n+1\n*** Delete File: dot.png\n", "other files")):
+        operation = ApplyPatchOperation(type="update_file", path="a.txt", diff=diff)
+        await edits.needs_approval(None, operation, "c")
+        result = await edits.update_file(operation)
+        assert result.status == "failed" and why in (result.output or "")
+    assert (project / "a.txt").read_text() == "one\none\n"

@@ -16,6 +16,8 @@ from gripfast.call.hooks import Answer, AskCallback, Question
 from gripfast.call.run import Session
 from gripfast.errors import ToolError
 from gripfast.host.files.guard import digest_of
+from gripfast.patch.grammar import parse
+from gripfast.patch.plan import plan
 
 _REMEMBERED = 1024
 """Operations waiting for approval that are remembered; the oldest go first."""
@@ -56,7 +58,7 @@ class SessionEditor:
     async def _update(self, operation: ApplyPatchOperation, ask: AskCallback | None) -> None:
         wanted = {"file_path": operation.path, "want": "bytes"}
         before: bytes = await self._session.value(read_operation, wanted, ask=ask)
-        text = apply_diff(before.decode("utf-8"), operation.diff or "")
+        text = _updated(before, operation)
         if operation.move_to is None or operation.move_to == operation.path:
             await self._write(operation.path, "put", text, ask, expected=digest_of(before))
             return
@@ -88,6 +90,29 @@ class SessionEditor:
             raise nobody_to_ask(question)
 
         return ask
+
+
+class _Before:
+    """The file that an update begins with."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def body(self) -> bytes:
+        self._data.decode("utf-8")
+        return self._data
+
+
+def _updated(before: bytes, operation: ApplyPatchOperation) -> str:
+    """The text after an update, placed as our own tool places it. Raises the ToolError of the first chunk that has no
+    place of its own."""
+    patch = parse(f"*** Begin Patch\n*** Update File: f\n{operation.diff or ''}\n*** End Patch")
+    if len(patch.hunks) > 1:
+        raise ValueError("it holds a patch of other files")
+    planned = plan(patch, {"f": "f"}, lambda _: _Before(before))
+    if planned.failures:
+        raise planned.failures[0].error
+    return planned.files["f"].text().decode("utf-8")
 
 
 def _identity(operation: ApplyPatchOperation) -> str:

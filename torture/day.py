@@ -15,6 +15,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -135,7 +136,7 @@ def run(torment: Torment) -> None:
         torment.tell(Outcome(what, promise, found["tried"], len(found["failed"]), f"as {found['user']}{missing}"))
 
 
-def _walked(room: Path, level: str) -> dict:
+def _walked(room: Path, level: str) -> dict[str, Any]:
     """The day in a process of its own, by a plain user where root can become one."""
     room.chmod(0o755)
     prepared(room)
@@ -215,7 +216,7 @@ def _npm_package(work: Path) -> None:
 # ---- the day ----
 
 
-def walked(room: Path, sandbox: Sandbox, steps: tuple[tuple[str, str, str], ...] = STEPS) -> dict:
+def walked(room: Path, sandbox: Sandbox, steps: tuple[tuple[str, str, str], ...] = STEPS) -> dict[str, Any]:
     """Every step in one session; what failed, with its output, and what of the user's own changed."""
     home, work = room / "home", room / "home" / "work"
     before = _state(home)

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from gripfast.text.below import is_below
 
 _ROOM = 1 << 62
 _HELD = "held"
+_UNLOCKED, _YOUNG = ".new", 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +114,17 @@ def _private_store(root: str) -> Generator[Contents]:
     try:
         above = private_directory(make_workspace_directory(root) / "changes")
         _sweep(above)
-        directory = private_directory(above / secrets.token_hex(8))
-        held = os.open(directory / _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        directory = above / secrets.token_hex(8)
+        fresh = private_directory(directory.with_suffix(_UNLOCKED))
+        held = os.open(fresh / _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.rename(fresh, directory)
     except (OSError, RuntimeError) as error:
         raise Unavailable(
             f"several files are changed as a whole only with a private directory, and there is none "
             f"({getattr(error, 'strerror', None) or error}); set XDG_STATE_HOME to one that can be written"
         ) from None
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
         yield Contents(directory, _ROOM)
     finally:
         os.close(held)
@@ -148,7 +152,8 @@ def _sweep(above: Path) -> None:
     for directory in above.iterdir():
         with contextlib.suppress(OSError), open(directory / _HELD, "rb") as held:
             fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_needed(directory):
+            is_young = time.time() - os.fstat(held.fileno()).st_mtime < _YOUNG
+            if not (directory.suffix == _UNLOCKED and is_young) and not _is_needed(directory):
                 shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -7,6 +7,7 @@ and with commands that fail (so that all `||` do).
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 import subprocess
@@ -46,6 +47,20 @@ builtin exit 0
 Ran = dict[int, list[Argv]]
 
 
+@functools.cache
+def _bwrap() -> str:
+    """bubblewrap, where it works."""
+    found = shutil.which("bwrap") or ""
+    probe = [found, "--ro-bind", "/", "/", "--dev", "/dev", "--", "/bin/true"]
+    return found if found and subprocess.run(probe, capture_output=True, check=False).returncode == 0 else ""
+
+
+def confined(folder: str) -> list[str]:
+    """What to put before a command so that it writes only in this folder, as far as this machine can hold that."""
+    bwrap = _bwrap()
+    return [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--bind", folder, folder, "--"] if bwrap else []
+
+
 def ran_by_bash(lines: list[str], locale: str = "C.UTF-8") -> list[tuple[list[Argv], list[Argv]]]:
     """For each line, the commands that bash runs if all succeed and if all fail."""
     assert BASH is not None
@@ -56,7 +71,7 @@ def ran_by_bash(lines: list[str], locale: str = "C.UTF-8") -> list[tuple[list[Ar
         empty = Path(folder, "empty")
         empty.mkdir()
         subprocess.run(
-            [BASH, "--norc", "--noprofile", "-c", f"{{ {ORACLE} }} 8<'{given}' 9>>'{seen}'"],
+            [*confined(folder), BASH, "--norc", "--noprofile", "-c", f"{{ {ORACLE} }} 8<'{given}' 9>>'{seen}'"],
             cwd=empty,
             env={"LC_ALL": locale},
             check=True,

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from call.bash_oracle import BASH
+from call.bash_oracle import BASH, confined
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.words import Command, Script, Unknown, Word
 
@@ -63,7 +63,7 @@ def ran_by_bash(lines: Sequence[str]) -> tuple[dict[int, Ran], dict[str, str]]:
             (place / name).mkdir() if name == "src" else (place / name).write_text("$(evil-content)\n")
         (place / "src" / "`evil-name`.ts").touch()
         subprocess.run(
-            [BASH, "--norc", "--noprofile", "-c", f"{{ {ORACLE} }} 8<'{given}' 9>>'{seen}'"],
+            [*confined(folder), BASH, "--norc", "--noprofile", "-c", f"{{ {ORACLE} }} 8<'{given}' 9>>'{seen}'"],
             cwd=place,
             env={"LC_ALL": "C.UTF-8", "HOME": "/nonexistent/home"},
             stdin=subprocess.DEVNULL,
@@ -136,10 +136,18 @@ def _way(word: Word) -> str:
     return f"(?:{one})*" if word.many else one
 
 
-def observable(script: Script) -> bool:
-    """bash looks a name with `/` up nowhere; `builtin` is what the oracle stands on; loops must end."""
-    if any(not isinstance(redirect.target, str) for command in script.commands for redirect in command.redirects):
+def _is_inside(target: Word) -> bool:
+    if not isinstance(target, str):
         return False  # no rules allow it: nobody knows what is written
+    path = f"{os.path.normpath(target)}/"
+    return path == "/dev/null/" or not path.startswith(("/", "~", "../"))
+
+
+def observable(script: Script) -> bool:
+    """bash looks a name with `/` up nowhere; `builtin` is what the oracle stands on; loops must end. What the shell
+    itself opens must lie in the directory where the line is run: bash really opens it, whoever runs the tests."""
+    if not all(_is_inside(redirect.target) for command in script.commands for redirect in command.redirects):
+        return False
     names = [command.words[0] for command in script.commands if command.words]
     return all(isinstance(name, str) and "/" not in name and name not in ("builtin", "record") for name in names)
 

@@ -346,3 +346,19 @@ def test_a_real_days_lines_are_seldom_asked_about(name: str, at_most: float) -> 
     lines = [line.replace("{root}", ROOT) for line in json.loads(DAY.read_text(encoding="utf-8"))]
     refused = [line for line in lines if judged(name, line, is_locked=only_typescript).action != "allow"]
     assert 100 * len(refused) / len(lines) <= at_most, refused
+
+
+def test_no_line_that_opens_a_file_elsewhere_is_given_to_bash() -> None:
+    """The tests may be run by root: bash would really empty the file."""
+    for line in (
+        "ls > /tmp/x",
+        "ls > ../x",
+        "ls >> a/../../x",
+        "{ ls; } > /tmp/x",
+        "for i in 1; do ls; done > /tmp/x",
+    ):
+        script = read_script(line)
+        assert not isinstance(script, Script) or not observable(script)
+    inside = read_script("ls > out 2> /dev/null")
+    assert isinstance(inside, Script)
+    assert observable(inside)

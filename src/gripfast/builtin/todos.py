@@ -70,6 +70,8 @@ def _applied(todos: dict[str, Todo], changes: Sequence[Change], *, new_ids: bool
     for change in changes:
         if change.id is None or change.id not in result:
             if not (change.content or "").strip():
+                if change.id is not None and not new_ids and todos:
+                    continue  # said already: no todo has that id
                 faults.append(f"a new todo needs content: {change.id or change.status or 'one has none'}")
                 continue
             name = change.id or _slug(change.content or "", taken=result.keys() | {c.id for c in changes if c.id})

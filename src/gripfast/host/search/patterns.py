@@ -35,7 +35,10 @@ def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] | 
         return
     if options.type is not None and b"unrecognized file type" in errors:
         raise _unknown_type(rg, options.type)
-    raise InvalidRegex(f"the pattern {_shortened(pattern)!r} is not a valid regex: {_reason(errors)}")
+    raise InvalidRegex(
+        f"the pattern {_shortened(pattern)!r} is not a valid regex: {_reason(errors)}; "
+        "put a backslash before ( ) [ ] { } to find them literally"
+    )
 
 
 def _reason(errors: bytes) -> str:

@@ -31,6 +31,7 @@ from gripfast.host.program.load import load_module
 from gripfast.host.program.own import own_code_beneath
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
+from gripfast.host.stores.redis_store import RedisStore
 from gripfast.text.escape import escaped
 
 
@@ -101,6 +102,20 @@ class SessionSettings:
     def files(self) -> ScopedFs:
         """The files of the settings' roots, without a session. Raises ToolError for a root that can't be used."""
         return ScopedFs(self._scope((), self.config()))
+
+    def fault(self) -> str | None:
+        """Why no call could be served now, without names of this machine; None if nothing speaks against it. Blocks."""
+        try:
+            config = self.config()
+            self._scope((), config)
+        except ToolError:
+            return "a root or a configuration file can't be used"
+        try:
+            if config.cache is not None:
+                RedisStore(config.cache, timeout=2.0).ping()
+        except ToolError:
+            return "the shared store does not answer"
+        return None
 
     def described(self, *, asks: bool = False) -> list[Tool]:
         """The tools with their descriptions as a session shows them, to a client that can ask a person (`asks`) or

@@ -600,3 +600,28 @@ def test_requests_beyond_a_clients_share_are_refused_and_others_are_served(crowd
     finally:
         for connection in held:
             connection.close()
+
+
+def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> None:
+    root, home = tmp_path / "root", tmp_path / "home"
+    root.mkdir()
+    home.mkdir()
+    server = Server(root, home, "--root", str(root), tools="")
+    try:
+        assert server.request("GET", path="/healthz", Authorization="") == (200, "ok\n")
+        assert server.request("GET", path="/readyz", Authorization="") == (200, '{"ready":true}')
+        root.rename(tmp_path / "moved")
+        status, text = server.request("GET", path="/readyz", Authorization="")
+        assert (status, json.loads(text)["ready"]) == (503, False)
+        assert str(tmp_path) not in text
+        assert server.request("GET", path="/healthz", Authorization="")[0] == 200
+    finally:
+        server.process.terminate()
+        server.process.communicate(timeout=HANG)
+
+
+def test_a_shared_store_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('cache = "redis://127.0.0.1:1/0"\n', encoding="utf-8")
+    assert SessionSettings((str(tmp_path),), config_file=str(own)).fault() == "the shared store does not answer"
+    assert SessionSettings((str(tmp_path),)).fault() is None

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import anyio
 import uvicorn
+from anyio import to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gripfast.edges.console.access import PATH as CONSOLE
@@ -30,6 +31,7 @@ from gripfast.host.program.net import Address, Listening
 from gripfast.host.program.signals import wait_for_end
 
 PATH = "/mcp"
+HEALTH, READY = "/healthz", "/readyz"
 IDLE = 30 * 60.0
 # Seconds that a cancelled request has to clean up.
 GRACE = 3
@@ -158,6 +160,9 @@ class TokenGuard:
         if self._console is not None and f"{scope['path']}/".startswith(f"{CONSOLE}/"):
             await self._console(scope, receive, send)
             return
+        if scope["path"] in (HEALTH, READY):
+            await self._tell_health(scope, receive, send)
+            return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         owner = self._owner(headers)
         if owner is None:
@@ -167,6 +172,16 @@ class TokenGuard:
         else:
             scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
             await self._admit(owner, headers.get(SESSION_HEADER.encode()), scope, receive, send)
+
+    async def _tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """For whoever watches the server: whether it runs, and whether it could serve a call now. Tells nothing else,
+        because no token is asked for."""
+        fault = None
+        if scope["path"] == READY:
+            fault = await to_thread.run_sync(self._sessions.settings.fault)
+        known = {"ready": fault is None} | ({"reason": fault} if fault else {})
+        answer = PlainTextResponse("ok\n") if scope["path"] == HEALTH else JSONResponse(known, 503 if fault else 200)
+        await answer(scope, receive, send)
 
     async def _admit(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         with self._sessions.shares.request(owner) as has_room:

@@ -61,6 +61,11 @@ class RedisStore:
         self._down_until = 0.0
         self._collector = Collector(self.collect, every=300.0, or_bytes=quota // 16)
 
+    def ping(self) -> None:
+        """Raises ToolError if Redis does not answer."""
+        with self._talk() as redis:
+            redis.ping()
+
     def writer(self, session: str) -> ChunkWriter:
         return ChunkWriter(self, session, self._quota)
 

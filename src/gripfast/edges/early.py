@@ -133,7 +133,7 @@ class EarlyAnswers:
         front, self._front = self._front, None
         return b"" if front is None else b"".join([*self._replayed, front.end()])
 
-    def came(self, line: bytes) -> None:
+    def received(self, line: bytes) -> None:
         """A message on its way to the SDK: if it belongs to the opening, its answer is learned."""
         if self._opening.is_over:
             return
@@ -141,7 +141,7 @@ class EarlyAnswers:
         if found is not None and found[0] and found[0] not in self._answers:
             self._waiting[found[1]] = found[0]
 
-    def was_given(self, id: str | int, result: str | None) -> bool:
+    def was_sent(self, id: str | int, result: str | None) -> bool:
         """Whether this request was answered early, so that the SDK's answer (None: an error) is left out."""
         given = self._given.pop(id, None)
         if given is None:

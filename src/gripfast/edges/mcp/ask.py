@@ -1,4 +1,4 @@
-"""Questions to the person at the client: whether a call may run, and what a tool asks itself."""
+"""Questions to the person at the client: whether a call may run, and the questions that tools ask."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
 
 
 INSTANT_SECONDS = 1.0
-"""A form that was declined within this time was shown to nobody."""
+"""A form declined faster than this was declined by the client, not by a person."""
 DISMISSED_SECONDS = 5.0
-"""The same for one that was cancelled, which is what clients without a person answer, on a busy machine late."""
+"""The same for a cancelled form. Clients that can't show one cancel it, on a busy machine after a while."""
 
 
 class AskingClient:
-    """Who is asked whether a call of a client may run: the person at the client, else whoever looks into the queue.
+    """Asks whether a client's call may run: first the person at the client, then whoever answers the question queue.
 
-    A client that can't show a form, or declines one before anybody can have read it, is not asked again.
+    A client that can't show a form, or declines one before anybody could have read it, gets no more forms.
     """
 
     def __init__(self, approvals: Approvals | None) -> None:
@@ -33,8 +33,8 @@ class AskingClient:
         self._shows_forms = True
 
     async def ask(self, request: ClientRequest, until: float, question: Question) -> Answered:
-        """The answer, waited for until a time of the monotonic clock where it comes from the queue. Raises
-        PolicyDenied if there is nobody to ask."""
+        """Returns the answer. `until` is how long to wait for the queue, by the monotonic clock. Raises PolicyDenied
+        if there is nobody to ask."""
         if self._shows_forms:
             with contextlib.suppress(CannotAskClient):
                 answer, seconds = await _by_elicitation(request, question)
@@ -77,7 +77,7 @@ def _answer_in(answer: ElicitResult, question: Question) -> Answer:
 
 
 def _choices(question: Question) -> dict[Width, str]:
-    """The ways to say always; what the narrowest covers stands in the message."""
+    """The choices that mean "always". The message itself says what the narrowest of them covers."""
     return {
         width: ALWAYS if width == "always" else f"{ALWAYS}: {covers}" for width, covers in question.widths().items()
     }

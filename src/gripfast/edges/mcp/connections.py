@@ -1,4 +1,4 @@
-"""HTTP connections that wait for a request: how long one may wait, and how many wait at most."""
+"""Idle HTTP connections: how long one may stay open without a request, and how many there may be."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 15.0
-"""A connection has this long to send the headers of a request, however it trickles them."""
+"""A connection has this long to send the complete headers of a request, however slowly they arrive."""
 MOST_WAITING = 256
-"""Connections without a request; one more closes the one that has waited longest."""
+"""The most connections without a request. One more, and the one that has waited longest is closed."""
 
 
 class HttpConnection(H11Protocol):
-    """A connection that can't be held open without a request, so that idle ones never keep another client out."""
+    """A connection that is closed if no request comes, so that idle connections never keep another client out."""
 
     waiting: dict[HttpConnection, asyncio.TimerHandle]
     """The server's connections without a request, the one that has waited longest first."""
@@ -30,7 +30,7 @@ class HttpConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.has_request:  # else the next one had arrived already
+        if not self.has_request:  # otherwise the client had already sent its next one
             self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:

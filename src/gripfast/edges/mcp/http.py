@@ -39,7 +39,7 @@ GRACE = 3
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may call: tokens with their owners' names, and the exact Host and Origin values accepted."""
+    """Who may call: tokens with their owners' names, and the exact Host and Origin values that are accepted."""
 
     address: Address
     tokens: Sequence[tuple[str, str]] = field(repr=False)
@@ -75,8 +75,8 @@ class Access:
 async def serve_http(
     sessions: Sessions, access: Access, listening: Listening, console: ASGIApp | None = None
 ) -> None:
-    """Serves until a signal comes. No process that a session started is left running. `console` is served beside the
-    tools; it has its own way to tell who may use it."""
+    """Serves until a signal asks the server to end. No process that a session started is left running. `console` is
+    served beside the tools and checks for itself who may use it."""
     manager = StreamableHTTPSessionManager(
         server_of(sessions),
         security_settings=access.security,
@@ -119,7 +119,7 @@ async def _end_on_signal(server: uvicorn.Server, guard: TokenGuard) -> None:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leaves signals alone: `_end_on_signal` waits for them, so that a signal is a clean end."""
+        """Installs no uvicorn signal handlers: `_end_on_signal` waits for signals and ends the server cleanly."""
         yield
 
 
@@ -151,7 +151,7 @@ class TokenGuard:
             await response.finish()
 
     def close(self) -> None:
-        """Cancels running requests: a client may keep a stream open for as long as it lives."""
+        """Cancels running requests; a client may otherwise keep its stream open for ever."""
         self._closed = True
         for request in list(self._requests):
             request.cancel()
@@ -189,7 +189,7 @@ class TokenGuard:
                 await self._forward(owner, session, scope, receive, send)
             else:
                 limit = self._sessions.shares.requests
-                await _refuse(429, f"{limit} requests of this client are open, its share", scope, receive, send)
+                await _refuse(429, f"this client already has {limit} open requests, its limit", scope, receive, send)
 
     def _owner(self, headers: dict[bytes, str]) -> str | None:
         if not self._access.tokens:
@@ -212,8 +212,9 @@ class TokenGuard:
             await self._sessions.end(key)
 
     async def _begin(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request without a session, which may begin one. Whoever has more than their share then loses the one that
-        was not used for longest. Sessions in use hold a request open, and there may be fewer of those."""
+        """Serves a request without a session, which may begin one. An owner with more sessions than their share loses
+        the least recently used one. There is always one to close: a session in use holds a request open, and the
+        limit on requests is lower than the one on sessions."""
         _, begun = await _watched(self._app, scope, receive, send)
         if not begun:
             return
@@ -241,7 +242,7 @@ def _deletion(scope: Scope, session: str) -> tuple[Scope, Receive, Send]:
 
 
 class _Response:
-    """Follows what was sent to a client, so that a cancelled request still ends as valid HTTP."""
+    """Remembers how much of a response was sent, so that a cancelled request still ends as valid HTTP."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -261,7 +262,7 @@ class _Response:
 
 
 async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> tuple[int, str]:
-    """Runs the app for one request. Gives the status it answered with, and the session that it named."""
+    """Runs the app for one request. Returns the status of the response and the session that it names."""
     status, session = 0, ""
 
     async def watch(message: Message) -> None:
@@ -281,6 +282,6 @@ async def _refuse(status: int, text: str, scope: Scope, receive: Receive, send: 
 
 
 def quiet_logs() -> None:
-    """Hides warnings: the SDK logs every request it refuses, and the terminal is for the server's own faults."""
+    """Hides warnings: the SDK logs every request it refuses, and the terminal shows only the server's own faults."""
     for name in ("mcp", "uvicorn"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-# The tools that a line is about, and the line. It is sent only if all of these tools are served.
+# Each line of the instructions, after the tools it mentions. It is sent only if all of those tools are served.
 _LINES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(), "Relative paths start in the workspace; places outside it are refused."),
     (frozenset({"Glob", "Grep"}), "Find files with Glob and text with Grep rather than with shell commands."),

@@ -20,7 +20,7 @@ from gripfast.edges.mcp.sessions import ClientSession, FixedResource
 from gripfast.errors import ToolError
 
 WHOLE = 1 << 20
-"""The largest output sent whole as one resource; of a larger one, the first lines are sent."""
+"""The largest output, in bytes, that is sent whole. Of a larger one only the first lines are sent."""
 _PREFIX = "gripfast://output/"
 _TEMPLATE = _PREFIX + "{id}{?offset,limit}"
 
@@ -47,7 +47,7 @@ def templates() -> ListResourceTemplatesResult:
 
 
 async def read(uri: str, client: ClientSession, fixed: dict[str, FixedResource]) -> ReadResourceResult:
-    """Reads a resource. Raises MCPError if there is none at this URI."""
+    """Reads a resource. Raises MCPError if nothing has this URI."""
     if uri in fixed:
         one = fixed[uri]
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=one.text, mime_type=one.mime_type)])

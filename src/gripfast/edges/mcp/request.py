@@ -1,4 +1,4 @@
-"""One request of a client while it is served: notices sent to the client, and questions asked of it."""
+"""One request of a client while it is served: notices sent to the client, and questions put to it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from gripfast.framework.context import Interruption, Progress
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 QuestionToClient: TypeAlias = ElicitRequest | ListRootsRequest
-Notice: TypeAlias = Progress | tuple[str, str]  # or a log line: its level and text
+Notice: TypeAlias = Progress | tuple[str, str]  # the tuple is a log line: its level and text
 
 CURRENT_REQUEST: ContextVar[ClientRequest | None] = ContextVar("gripfast_request", default=None)
 
 MAX_NOTICES = 256
-"""Notices of one call that may wait to be sent; the oldest is dropped when there are more."""
+"""How many notices of one call may wait to be sent. When there are more, the oldest is dropped."""
 HEARTBEAT_SECONDS = 5.0
 """After this long without progress the client is told that the call is still running."""
 ROOTS_TIMEOUT = 10.0
@@ -75,7 +75,7 @@ class PendingQuestion:
 
 
 class PendingQuestions:
-    """Suspended calls by a random state. Each state works once, and only for the same call."""
+    """Suspended calls, each under a random state. A state works once, and only for the same call."""
 
     def __init__(self) -> None:
         self._pending: OrderedDict[str, PendingQuestion] = OrderedDict()
@@ -90,8 +90,8 @@ class PendingQuestions:
     def resume(
         self, state: str | None, call_digest: str, responses: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], float | None]:
-        """The answers this call has so far, and when it was suspended; none if the state is unknown, used, or belongs
-        to another call."""
+        """Returns the answers this call has so far and when it was suspended. Returns no answers if the state is
+        unknown, was used before, or belongs to another call."""
         pending = self._pending.pop(state, None) if state else None
         if pending is None or pending.call_digest != call_digest:
             return {}, None
@@ -177,19 +177,19 @@ class ClientRequest:
                 await self._log(*notice)
 
     async def _progress(self, notice: Progress) -> None:
-        if notice.progress > self._last_progress:  # the protocol wants it to increase
+        if notice.progress > self._last_progress:  # the protocol requires progress to increase
             self._last_progress = notice.progress
             await self.ctx.session.report_progress(notice.progress, notice.total, notice.message)
 
     async def _log(self, level: Any, text: str) -> None:
-        if not self._modern:  # the newer protocol has logging only on request, and deprecates it
+        if not self._modern:  # the newer protocol sends logs only on request, and deprecates them
             params = LoggingMessageNotificationParams(level=level, data=text, logger="gripfast")
             notice = LoggingMessageNotification(params=params)
             await self.ctx.session.send_notification(notice, related_request_id=self.ctx.request_id)
 
     @property
     def client_name(self) -> str:
-        """How the client calls itself; empty if it does not."""
+        """The name the client gives itself; empty if it gives none."""
         client = self.ctx.session.client_params
         return client.client_info.name if client else ""
 
@@ -207,7 +207,7 @@ class ClientRequest:
         return await self._ask(request, ElicitResult), self._loop.time() - asked_at
 
     async def elicit_url(self, message: str, url: str, id: str) -> bool:
-        """Has the client open a page for the person. Whether it said that it did."""
+        """Asks the client to open a page for the person. Returns whether it agreed."""
         able = self.ctx.session.client_capabilities
         if self._modern or able is None or able.elicitation is None or able.elicitation.url is None:
             return False
@@ -239,7 +239,8 @@ class ClientRequest:
             raise CannotAskClient from fault
 
     def _answered(self, request: QuestionToClient, answer: type[AnswerT]) -> AnswerT:
-        """In the newer protocol a server can't ask: the call ends with the question, and the client repeats it."""
+        """In the newer protocol a server can't send requests: the call ends with the question, and the client repeats
+        the call with the answer."""
         digest = _digest(request.method, request.params.model_dump(mode="json") if request.params else None)
         self._asked[digest] += 1
         key = f"{digest[:16]}-{self._asked[digest]}"

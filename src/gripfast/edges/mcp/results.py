@@ -39,7 +39,7 @@ def failure(text: str) -> CallToolResult:
 
 
 def _structure(message: ToolMessage, tool: Tool | None) -> dict[str, Any] | None:
-    """The structured content, which the protocol requires of a tool with an output schema and of no other."""
+    """The structured content: the protocol requires it for a tool with an output schema, and only there."""
     if message.is_error or tool is None or tool.traits.output_schema is None:
         return None
     content = message.content

@@ -40,7 +40,7 @@ from gripfast.framework.providers import definitions
 from gripfast.messages import ToolCall
 
 LARGEST_MESSAGE = 16 << 20
-"""Bytes of one message from a client, on either transport."""
+"""The most bytes of one message from a client, on either transport."""
 
 
 def server_of(sessions: Sessions) -> Server[Any]:
@@ -107,7 +107,7 @@ async def serve_call(
             return result_of(message, session.tools.get(message.name))
     except Suspended as suspended:
         return request.input_required(suspended)
-    except (KeyboardInterrupt, GeneratorExit) as fault:  # signals are waited for elsewhere: the tool raised it itself
+    except (KeyboardInterrupt, GeneratorExit) as fault:  # raised by the tool: signals are handled elsewhere
         return failure(f"Error executing tool: INTERNAL: `{params.name[:80]}` failed with {type(fault).__name__}")
     except ToolError as error:
         return failure(f"Error executing tool: {error.code}: gripfast can't open a session: {error.message}")

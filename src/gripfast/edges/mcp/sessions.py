@@ -32,7 +32,7 @@ from gripfast.messages import OutputRef, ToolMessage
 
 QUESTION_LIFETIME = LIFETIME
 MAX_LISTED_OUTPUTS = 500
-"""Cached outputs of one session that are listed as resources; the oldest are dropped first."""
+"""How many cached outputs of one session are listed as resources; the oldest drop out first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Sessions:
 
     @asynccontextmanager
     async def acquire(self, request: ClientRequest) -> AsyncGenerator[tuple[ClientSession, Session]]:
-        """The client of a request, with its Session open. Raises ToolError if no session can be opened."""
+        """Yields the client of a request and its open Session. Raises ToolError if no session can be opened."""
         key = session_key(request.ctx)
         is_new = key not in self._clients
         client = self._clients.setdefault(key, ClientSession(owner_of(request.ctx)))
@@ -123,12 +123,12 @@ class Sessions:
             return client.session
 
     def peek(self, ctx: ServerRequestContext[Any]) -> ClientSession:
-        """The client of a request as it is now; its session may not be open."""
+        """The client of a request, without opening its session."""
         return self._clients.get(session_key(ctx)) or ClientSession()
 
     async def _make_room(self, owner: str) -> None:
-        """With more sessions than its share, an owner's least recently used ones are closed. Raises Internal if all
-        of them are in use."""
+        """Closes an owner's least recently used sessions if there are more than its share. Raises Internal if all of
+        them are in use."""
         own = {key: client for key, client in self._clients.items() if client.owner == owner}
         idle = [key for key, client in own.items() if not client.running_calls and not self._connections[key]]
         surplus = len(own) - self.shares.sessions
@@ -161,8 +161,8 @@ class Sessions:
         client.answer_within = answer_within(name, chosen)
         client.asking = AskingClient(None)
         if client.answer_within:
-            told = notify_desktop if notify else None
-            client.asking.approvals = Approvals(session.id, session.fs.roots[0], name, QUESTION_LIFETIME, told)
+            on_question = notify_desktop if notify else None
+            client.asking.approvals = Approvals(session.id, session.fs.roots[0], name, QUESTION_LIFETIME, on_question)
 
     async def _client_roots(self, request: ClientRequest) -> list[str]:
         if self.settings.roots or not self._ask_for_roots:
@@ -170,14 +170,14 @@ class Sessions:
         return await request.roots()
 
     def roots_changed(self) -> None:
-        """The client's roots have changed: its session is reopened before the next call."""
+        """To be called when the client's roots have changed: its session is reopened before the next call."""
         if self._ask_for_roots and not self.settings.roots:
             for client in self._clients.values():
                 client.roots_changed = True
 
     @contextmanager
     def connected(self, key: str) -> Generator[None]:
-        """While a client's connection is open its session counts as used, even if no call is running."""
+        """Marks a client's connection as open. Until it closes, the session counts as in use, even without a call."""
         self._connections[key] += 1
         try:
             yield
@@ -192,14 +192,14 @@ class Sessions:
         return self._connections[key] > 0
 
     async def end(self, key: str) -> None:
-        """Closes a session and forgets it. What goes wrong is logged: it must not touch the server or its others."""
+        """Closes a session and forgets it. A failure is only logged, so that the server and other sessions go on."""
         client = self._clients.pop(key, None)
         if client is not None:
             with suppress(ToolError):
                 await only_tool_errors(client.close(), "closing a session", LOGGER)
 
     async def close_idle(self) -> None:
-        """Closes sessions that were not used for the idle time. Runs until it is cancelled."""
+        """Closes sessions that have been idle for too long. Runs until it is cancelled."""
         while self.idle is not None:
             await anyio.sleep(min(self.idle / 4, 60))
             now = self._now()
@@ -217,7 +217,7 @@ NAMED_HEADER = "gripfast-session"
 
 
 def session_key(ctx: ServerRequestContext[Any]) -> str:
-    """The key of the session a request belongs to. On stdio there is one; over HTTP the transport names it.
+    """The key of the session a request belongs to. On stdio there is only one; over HTTP the transport names it.
 
     The newer protocol has no sessions: a client may name one in the header `Gripfast-Session`; otherwise its token,
     address and name identify it.
@@ -238,7 +238,7 @@ def session_key(ctx: ServerRequestContext[Any]) -> str:
 
 
 def owner_of(ctx: ServerRequestContext[Any]) -> str:
-    """Whose token a request came with; empty on stdio, where there is one client."""
+    """The owner of the token in a request; empty on stdio, where there is only one client."""
     return "" if ctx.request is None else getattr(ctx.request.scope.get("user"), "username", "")
 
 

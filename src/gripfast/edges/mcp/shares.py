@@ -1,6 +1,6 @@
-"""What each client may take of an HTTP server: an equal share, so that nobody takes what others need.
+"""Each client's share of an HTTP server. Shares are equal, so that no client can starve another.
 
-A client is whoever has a token. Clients that use the same token share what it may take.
+A client is the holder of a token. Programs that use the same token have one share between them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import anyio.to_thread
 MOST_SESSIONS = 1000
 MOST_REQUESTS = 512
 CALLS_AT_ONCE = 64
-"""Calls of one client that run at the same time; more of them wait for their turn. Each may use a thread."""
+"""How many calls of one client run at the same time; more wait for their turn. Each call may use a thread."""
 
 
 class Shares:
@@ -30,7 +30,7 @@ class Shares:
 
     @contextmanager
     def request(self, owner: str) -> Generator[bool]:
-        """Counts a request while it is served. False if its client has too many already."""
+        """Counts a request while it is served. Yields False if its client already has too many."""
         self._requests[owner] += 1
         try:
             yield self._requests[owner] <= self.requests
@@ -38,13 +38,13 @@ class Shares:
             self._requests[owner] -= 1
 
     def call(self, owner: str) -> AbstractAsyncContextManager[object]:
-        """Entered while a call runs, so that a client's calls take no more threads than its share. Without an owner,
-        which is on stdio, there is nobody to share with."""
+        """Enter it while a call runs, so that a client's calls take no more threads than its share. On stdio there is
+        no owner and no limit."""
         if not owner:
             return nullcontext()
         return self._calls.setdefault(owner, anyio.CapacityLimiter(CALLS_AT_ONCE))
 
     def divide_threads(self) -> None:
-        """Makes the pool of threads that all calls use large enough for every client's share."""
+        """Makes the thread pool that all calls use large enough for every client's share."""
         pool = anyio.to_thread.current_default_thread_limiter()
         pool.total_tokens += self.clients * CALLS_AT_ONCE

@@ -47,8 +47,8 @@ MAX_PENDING_REQUESTS = 10_000
 
 
 async def serve_stdio(sessions: Sessions, early: EarlyAnswers | None = None) -> None:
-    """Serves until the client closes its end or a signal comes. No process the session started is left running.
-    `early` has perhaps answered the first messages already."""
+    """Serves until the client closes its end or a signal asks the server to end. No process that the session started
+    is left running. `early` may already have answered the first messages."""
     server = server_of(sessions)
     first = await to_thread.run_sync(early.pass_on) if early else b""
     try:
@@ -84,7 +84,7 @@ class _Stream:
     """The part of a stream that the SDK expects besides messages."""
 
     async def aclose(self) -> None:
-        """Does nothing: the wire is closed by whoever claimed it."""
+        """Does nothing: `claim_wire` closes the wire."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,7 +99,7 @@ class _Stream:
 
 
 class _Outgoing(_Stream):
-    """The server's messages, written straight to the wire: a queue between would cost a turn of the event loop."""
+    """The server's messages, written straight to the wire: a queue would cost each a turn of the event loop."""
 
     def __init__(self, wire: Wire, all_work: anyio.CancelScope, early: EarlyAnswers | None = None) -> None:
         self._wire = wire
@@ -114,7 +114,7 @@ class _Outgoing(_Stream):
     async def write(self, message: JSONRPCMessage) -> None:
         line = line_of(message)
         try:
-            if self._early is None or not self._was_given(self._early, message, line):
+            if self._early is None or not self._was_sent(self._early, message, line):
                 await self._wire.write(line)
         except OSError:  # the client is gone, so nobody waits for the running calls
             ending()
@@ -124,23 +124,23 @@ class _Outgoing(_Stream):
             self._unanswered.discard(message.id)
             self._answered.set()
 
-    def _was_given(self, early: EarlyAnswers, message: JSONRPCMessage, line: bytes) -> bool:
-        """Whether the client has this answer already."""
+    def _was_sent(self, early: EarlyAnswers, message: JSONRPCMessage, line: bytes) -> bool:
+        """Whether the client already has this answer."""
         if not early.is_busy:
             self._early = None
         if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
             return False
         result = json.loads(line).get("result")
         text = None if result is None else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        return early.was_given(message.id, text)
+        return early.was_sent(message.id, text)
 
-    def came(self, line: bytes) -> None:
-        """A line from the client, before it is served."""
+    def received(self, line: bytes) -> None:
+        """Called for each line from the client, before it is served."""
         if self._early is not None:
-            self._early.came(line)
+            self._early.received(line)
 
     def track(self, message: JSONRPCMessage) -> JSONRPCError | None:
-        """Remembers which requests wait for an answer. One too many gets an error instead."""
+        """Remembers which requests wait for an answer. Returns an error for one beyond the limit."""
         if isinstance(message, JSONRPCRequest):
             if len(self._unanswered) >= MAX_PENDING_REQUESTS:
                 text = (
@@ -191,7 +191,7 @@ class _Incoming(_Stream):
                 raise StopAsyncIteration
             message, error = _parsed(line)
             if message is not None and isinstance(line, bytes):
-                self._outgoing.came(line)
+                self._outgoing.received(line)
                 error = self._outgoing.track(message)
             if error is not None:
                 await self._outgoing.write(error)
@@ -211,7 +211,7 @@ class _Incoming(_Stream):
             raise anyio.EndOfStream from None
 
     async def _let_others_run(self) -> None:
-        """Lets running calls go on, so that a burst of requests is not read whole before the first is served."""
+        """Gives running calls a turn, so that a burst of requests is not all read before the first one is served."""
         if self._wire.waits == self._waits:
             await anyio.lowlevel.checkpoint()
         self._waits = self._wire.waits
@@ -254,7 +254,7 @@ def _error_for(line: bytes) -> JSONRPCError:
 
 
 def _has_lone_surrogate(id: str | int | None) -> bool:
-    """A lone surrogate can arrive as an escape, but can't be sent back as UTF-8."""
+    """Whether an id has a lone surrogate, which can arrive as a JSON escape but can't be sent back as UTF-8."""
     return isinstance(id, str) and any("\ud800" <= character <= "\udfff" for character in id)
 
 

@@ -1,7 +1,7 @@
-"""Starting a program that can read beneath given places and nowhere else, where the kernel offers Landlock.
+"""Starts a program that can read only beneath given places, where the kernel offers Landlock.
 
-A program that walks a tree by path can be led out by a link that is swapped in while it walks. Landlock is asked
-of the one thread that starts it: the restriction is inherited by the child and ends with the thread.
+A program that walks a tree by path can be led out of it by a link that is swapped in meanwhile. Only the thread that
+starts the program is restricted: the child inherits the restriction (see landlock(7)), and the thread then ends.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from gripfast.host.kernel.landlock import (
     restrict_thread,
 )
 
-# What a dynamically linked program reads before it begins.
+# What the loader reads to start a dynamically linked program, see ld.so(8).
 _LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A started program, and whether the kernel holds it beneath its places."""
+    """A started program, and whether Landlock restricts it."""
 
     process: subprocess.Popen[bytes]
     confined: bool
@@ -43,7 +43,7 @@ def can_confine() -> bool:
 
 
 def start_confined(start: Callable[[], subprocess.Popen[bytes]], program: str, beneath: Sequence[int | str]) -> Child:
-    """Run `start` in a thread of its own that, with what it starts, reads only `program` and `beneath`."""
+    """Runs `start` in a thread that, like everything it starts, can read only `program` and what is `beneath`."""
     ruleset = _ruleset(program, beneath) if can_confine() else -1
     if ruleset < 0:
         return Child(start(), False)
@@ -59,7 +59,7 @@ def _restricted(ruleset: int, start: Callable[[], subprocess.Popen[bytes]]) -> C
 
 
 def _in_a_thread(work: Callable[[], Child]) -> Child:
-    """A fresh thread, never a pooled one: the restriction can't be taken off again."""
+    """Uses a new thread, never one of a pool: a thread can't drop its restriction again."""
     started: list[Child] = []
     failed: list[OSError] = []
 
@@ -91,7 +91,7 @@ def _ruleset(program: str, beneath: Iterable[int | str]) -> int:
 
 @functools.cache
 def _is_dynamic(program: str) -> bool:
-    """Whether a program names a loader, as it does in the first bytes of its file."""
+    """Whether a program is dynamically linked: then its first bytes name a loader (PT_INTERP in elf(5))."""
     with open(program, "rb") as file:
         return b"/ld" in file.read(4096)
 
@@ -100,9 +100,9 @@ def _allow(ruleset: int, place: int | str, access: int) -> None:
     try:
         descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC) if isinstance(place, str) else place
     except OSError:
-        return  # what isn't there needs no leave
+        return  # a place that doesn't exist needs no rule
     try:
-        for rights in (access, access & ~READ_DIR):  # a file takes no right over directories
+        for rights in (access, access & ~READ_DIR):  # the kernel refuses a directory right on a file
             with contextlib.suppress(OSError):
                 add_rule(ruleset, descriptor, rights)
                 return

@@ -11,24 +11,24 @@ from gripfast.errors import InvalidArgument
 
 Feature: TypeAlias = Literal["openat2", "landlock", "namespaces", "subreaper", "inotify"]
 
-# Read here; the broker, which imports nothing of ours, is handed it.
-# The tests set it to try on Linux what other systems have to do without.
+# Read only here; the broker, which imports nothing of ours, gets it from the server.
+# The tests set it to try on Linux how gripfast works on systems without these features.
 SWITCH = "GRIPFAST_WITHOUT"
 _FEATURES = frozenset[str](get_args(Feature))
 
 
 def may_use(feature: Feature) -> bool:
-    """Whether a feature is worth trying: this is Linux, and it is not switched off."""
+    """Whether to try a feature: this is Linux, and the feature is not switched off."""
     return sys.platform == "linux" and feature not in switched_off()
 
 
 def switched_off() -> frozenset[str]:
-    """The features GRIPFAST_WITHOUT names, separated by commas or spaces."""
+    """The features that GRIPFAST_WITHOUT names, separated by commas or spaces."""
     return _named(os.environ.get(SWITCH, ""))
 
 
 def why_not(feature: Feature, otherwise: str) -> str:
-    """Why a feature is not used, for a message: it is switched off, or what the caller found."""
+    """Why a feature is not used, for a message: it is switched off, or else the caller's own reason."""
     return f"switched off by {SWITCH}" if feature in switched_off() else otherwise
 
 

@@ -28,7 +28,7 @@ _READ = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the queue: which watch, what happened, to which name in that directory."""
+    """One event: which watch it belongs to, what happened, and the name in that directory it happened to."""
 
     watch: int
     mask: int
@@ -36,7 +36,7 @@ class Event:
 
 
 class Inotify:
-    """One queue of events. OSError where the system has none to give (EMFILE, ENOSYS)."""
+    """One queue of events. Raises OSError if the system has none left (EMFILE) or doesn't have inotify (ENOSYS)."""
 
     def __init__(self) -> None:
         if not may_use("inotify"):
@@ -44,15 +44,16 @@ class Inotify:
         self.fd: int = _checked(_function("inotify_init1")(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def add(self, directory: str) -> int:
-        """Watches a directory, not what is below it. ENOSPC: the user's limit of watches is reached."""
+        """Watches one directory, without its subdirectories. Raises OSError with ENOSPC at the user's limit of
+        watches."""
         return _checked(_function("inotify_add_watch")(self.fd, os.fsencode(directory), _MASK))
 
     def remove(self, watch: int) -> None:
-        """Ends a watch; it does not matter whether it still exists."""
+        """Ends a watch. Does nothing if it no longer exists."""
         libc().inotify_rm_watch(self.fd, watch)
 
     def read(self) -> list[Event]:
-        """All that is queued now."""
+        """All events that are queued now."""
         events: list[Event] = []
         while True:
             try:

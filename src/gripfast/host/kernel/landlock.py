@@ -1,4 +1,4 @@
-"""Landlock: rulesets that say what a thread and its children may do with files.
+"""Landlock: rulesets that restrict what a thread and its children may do with files.
 
 https://docs.kernel.org/userspace-api/landlock.html and https://man7.org/linux/man-pages/man7/landlock.7.html
 """
@@ -24,10 +24,10 @@ _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNAL = 1, 2
-SCOPES_FROM = 6  # the ABI that keeps signals inside and abstract sockets outside
-NETWORK_FROM = 4  # the ABI from which on TCP can be refused
+SCOPES_FROM = 6  # the first ABI that can confine signals and abstract Unix sockets to the sandbox
+NETWORK_FROM = 4  # the first ABI that can refuse TCP
 _BIND_TCP, _CONNECT_TCP = 1, 2
-# No terminals: those of the user's other programs can't be told from a command's own, which it inherits open.
+# No terminals: a rule can't tell those of the user's other programs from the command's own, which it inherits open.
 _DEVICES = "null zero full random urandom tty ptmx shm".split()
 
 
@@ -46,14 +46,15 @@ class _PathBeneath(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """The kernel's Landlock ABI; 0 where there is none."""
+    """The version of the kernel's Landlock ABI; 0 without Landlock."""
     if not may_use("landlock"):
         return 0
     return max(0, _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_CREATE_RULESET_VERSION)))
 
 
 def create_ruleset(handled: int, *, scoped: int = 0, network: int = 0) -> int:
-    """A descriptor of a ruleset that refuses every `handled` access no rule allows. OSError: not available."""
+    """A descriptor of a ruleset that refuses every `handled` access that no rule allows. Raises OSError without
+    Landlock."""
     attribute = _RulesetAttribute(handled, network, scoped)
     size = ctypes.sizeof(attribute) if scoped else 16 if network else 8  # an older kernel refuses unknown fields
     ruleset = _call(_CREATE_RULESET, ctypes.byref(attribute), ctypes.c_size_t(size), ctypes.c_uint32(0))
@@ -63,25 +64,25 @@ def create_ruleset(handled: int, *, scoped: int = 0, network: int = 0) -> int:
 
 
 def add_rule(ruleset: int, place: int, access: int) -> None:
-    """Allows `access` at and beneath an open place. OSError: the kernel refused the rule."""
+    """Allows `access` to an open place and everything beneath it. Raises OSError if the kernel refuses the rule."""
     rule = _PathBeneath(access, place)
     if _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_RULE_PATH_BENEATH), ctypes.byref(rule), 0):
         raise OSError(ctypes.get_errno(), "Landlock refused a rule")
 
 
 def restrict_thread(ruleset: int) -> bool:
-    """Holds this thread, and what it starts, to a ruleset from now on. False: the kernel refused."""
+    """Restricts this thread, and everything it starts from now on, to a ruleset. False if the kernel refuses."""
     return gain_no_privileges() and _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
 
 
 def write_ruleset(write: Sequence[str], hidden: Sequence[str] = (), *, network: bool = True) -> int:
-    """A descriptor of a ruleset: everything but `hidden` may be read, only `write` and the harmless devices written.
+    """A descriptor of a ruleset that allows reading all but `hidden`, and writing only `write` and harmless devices.
 
-    A ruleset can only allow. So with `hidden` places, what lies beside them and their parents is allowed by name, and
-    a file made there later can't be read.
+    A rule can only allow. To hide a place, everything beside it and beside its parents is allowed by name, so a file
+    created there later can't be read.
 
-    Without `network`, no TCP port may be bound or connected to, from ABI 4 on.
-    From ABI 6 on it also keeps signals inside, so that a command can't end the server, and abstract sockets outside.
+    Without `network`, binding or connecting a TCP socket is refused (from ABI 4 on). From ABI 6 on, a command can't
+    send signals to processes outside, such as the server, nor connect to their abstract Unix sockets.
     """
     version = landlock_version()
     handled = _WRITE_FILE | _MAKE_AND_REMOVE | (READ_FILE if hidden else 0)
@@ -102,8 +103,8 @@ def write_ruleset(write: Sequence[str], hidden: Sequence[str] = (), *, network: 
 
 
 def scope_ruleset() -> int:
-    """A descriptor of a ruleset that keeps signals inside and abstract sockets outside, and files as they are; -1
-    where the kernel has no such thing."""
+    """A descriptor of a ruleset that refuses signals and abstract Unix sockets to the outside, and no file; -1 if the
+    kernel can't do that."""
     version = landlock_version()
     return create_ruleset(0, scoped=_scopes(version)) if version >= SCOPES_FROM else -1
 
@@ -113,7 +114,7 @@ def _scopes(version: int) -> int:
 
 
 def _beside(directory: str, hidden: Sequence[str]) -> Iterator[str]:
-    """The outermost places in a directory that hold nothing hidden."""
+    """The outermost places below a directory that contain nothing hidden."""
     if directory in hidden:
         return
     if not any(is_below(path, directory) for path in hidden):
@@ -129,7 +130,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there, or can't be reached, needs no leave
+        return  # a place that doesn't exist or can't be reached needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             access &= READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE

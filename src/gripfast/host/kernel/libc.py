@@ -10,15 +10,17 @@ from typing import Any
 
 @functools.cache
 def libc() -> Any:
-    """Loaded once; `ctypes.get_errno()` tells why a call failed."""
+    """The C library, loaded once. After a failed call, `ctypes.get_errno()` returns the error."""
     loaded = ctypes.CDLL(None, use_errno=True)
     loaded.syscall.restype = ctypes.c_long
     return loaded
 
 
 def sync_file_system(fd: int) -> None:
-    """syncfs(2): everything of the file system that holds an open file goes to the disk; where there is no such call,
-    everything there is."""
+    """Writes the file system of an open file to disk with syncfs(2); without that call, all of them with sync(2).
+
+    https://man7.org/linux/man-pages/man2/syncfs.2.html
+    """
     try:
         result = libc().syncfs(fd)
     except AttributeError:

@@ -1,4 +1,4 @@
-"""Limits of this process, see getrlimit(2)."""
+"""Limits of this process, see getrlimit(2): https://man7.org/linux/man-pages/man2/getrlimit.2.html"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _usual: list[int] = []
 
 
 def raise_descriptor_limit() -> None:
-    """Lets this process open as many files as the system allows it to, for a server with many clients."""
+    """Raises the soft limit on open files to the hard limit, for a server with many clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -18,5 +18,5 @@ def raise_descriptor_limit() -> None:
 
 
 def usual_descriptor_limit() -> int | None:
-    """The limit before it was raised, which commands still get: some programs slow down with a high one."""
+    """The limit before it was raised. Commands still get it, because some programs are slow with a high limit."""
     return _usual[0] if _usual else None

@@ -1,4 +1,4 @@
-"""Whether a directory is on a disk of this machine, so that opening a file there never waits for a network."""
+"""Whether a directory is on a local file system, so that opening a file there never waits for a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs zfs f2fs bcachefs tmpfs ramfs overl
 
 
 class Locality:
-    """Whether directories are local, judged again whenever something was mounted or unmounted since."""
+    """Whether directories are local, checked again after every mount and unmount.
+
+    The kernel reports those by POLLPRI on the mount table, see proc_pid_mounts(5).
+    """
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._directories = tuple(directories)
@@ -37,17 +40,17 @@ class Locality:
 
 
 def all_local(directories: Iterable[str], table: bytes | None = None) -> bool:
-    """True if each directory, and every mount beneath it, is known to be local. Not known is no."""
+    """Whether each directory, and every mount beneath it, is on a file system known to be local."""
     try:
         mounts = list(_mounts(_table() if table is None else table))
     except (OSError, ValueError, IndexError):
-        return False  # a table that can't be read says nothing
+        return False  # without a readable mount table nothing is known to be local
     chosen = list(directories)
     return bool(chosen) and bool(mounts) and all(_is_local(one, mounts) for one in chosen)
 
 
 def mounts_beneath(directory: str) -> list[str]:
-    """Where something else is mounted below a directory."""
+    """The mount points below a directory."""
     try:
         return sorted({place for place, _ in _mounts(_table()) if place != directory and is_below(place, directory)})
     except (OSError, ValueError, IndexError):
@@ -65,7 +68,7 @@ def _table() -> bytes:
 
 
 def _mounts(table: bytes) -> Iterator[tuple[str, str]]:
-    """Place and kind of each mount, the later ones over the earlier.
+    """The mount point and file system type of each mount, in the order of the table; later ones cover earlier ones.
 
     The fields are described in proc_pid_mountinfo(5); a space in a name is written as `\\040`, and so on.
     """

@@ -1,4 +1,4 @@
-"""openat2(2): a directory opened beneath another, resolved by the kernel.
+"""openat2(2): opens a directory beneath another one; the kernel resolves the path and refuses to leave.
 
 https://man7.org/linux/man-pages/man2/openat2.2.html
 """
@@ -13,7 +13,7 @@ from gripfast.host.kernel.libc import libc
 
 DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
-_AGAIN = 64  # tries while somebody renames directories under it
+_AGAIN = 64  # attempts, if other processes rename directories meanwhile (EAGAIN)
 _SYS_OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
@@ -29,7 +29,7 @@ _HOW_SIZE = ctypes.sizeof(_HOW)
 
 
 def openat2_directory(root_fd: int, path: str) -> int:
-    """A descriptor of a directory beneath `root_fd`; OSError says why not."""
+    """Opens a directory beneath `root_fd` and returns its descriptor. Raises OSError."""
     name, code = os.fsencode(path), errno.EAGAIN
     for _ in range(_AGAIN):
         fd = libc().syscall(_SYS_OPENAT2, root_fd, name, _HOW_AT, _HOW_SIZE)

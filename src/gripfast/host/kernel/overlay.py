@@ -1,9 +1,10 @@
-"""A program that runs another where some directories are copies: what it writes there goes somewhere else.
+"""A program that runs another program with overlays over some directories, so that their real files don't change.
 
-It runs alone (`python -I -S overlay.py SPEC PROGRAM ...`) and imports nothing of ours. In a mount namespace of its
-own it lays an overlay over each directory (https://docs.kernel.org/filesystems/overlayfs.html), opens the places that
-PROGRAM is handed again, where they are now, and becomes PROGRAM. SPEC is a descriptor of rows: `overlay`, directory,
-upper, work; `open`, descriptor, path. A field ends with NUL, a row with two line ends.
+It runs alone (`python -I -S overlay.py SPEC PROGRAM ...`) and imports nothing of ours. In its own mount namespace
+(mount_namespaces(7)) it mounts an overlay over each directory (https://docs.kernel.org/filesystems/overlayfs.html),
+reopens the descriptors that PROGRAM inherits, so that they lead to the overlays, and executes PROGRAM. SPEC is a
+descriptor to read rows from: `overlay`, directory, upper, work; or `open`, descriptor, path. Each field ends with
+NUL, each row with two newlines.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ctypes
 import os
 import sys
 
-TYPE_CHECKING = False  # what `typing` calls it; importing that costs half the start-up
+TYPE_CHECKING = False  # as in `typing`, whose import would take half the start-up time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _own_mounts() -> None:
-    """Mounts that nobody else sees: root's own way first, which leaves every user what he is."""
+    """Enters a private mount namespace. Tries without a user namespace first, which works for root and keeps all
+    user ids; see user_namespaces(7)."""
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) != 0:
@@ -61,7 +63,8 @@ def _write(path: str, text: str) -> None:
 
 
 def _lay_over(directory: bytes, upper: bytes, work: bytes) -> None:
-    """By descriptors, so that no name needs escaping. `userxattr` works for every user."""
+    """Mounts an overlay over a directory. Paths are given as descriptors, so that no name needs escaping; `userxattr`
+    is what an unprivileged user needs."""
     places = [os.open(place, _DIRECTORY) for place in (directory, upper, work)]
     lower, above, beside = (f"/proc/self/fd/{fd}" for fd in places)
     options = f"lowerdir={lower},upperdir={above},workdir={beside},userxattr"

@@ -1,4 +1,4 @@
-"""prctl(2): what this process or thread asks of the kernel for itself.
+"""prctl(2): settings of this process or thread.
 
 https://man7.org/linux/man-pages/man2/prctl.2.html
 """
@@ -14,14 +14,15 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 
 def hide_process() -> None:
-    """Keeps this process's memory and environment from being read by commands of the same user.
+    """Prevents commands of the same user from reading this process's memory and environment (PR_SET_DUMPABLE).
 
-    Called by a server as it starts; a library does not decide that for the program it is in.
+    A server calls it at its start. A library must not decide that for the program that uses it.
     """
     if sys.platform == "linux":
         libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def gain_no_privileges() -> bool:
-    """From now on this thread and what it starts gain no privileges by running a program. False: refused."""
+    """From now on, this thread and what it starts gain no privileges from setuid programs and the like
+    (PR_SET_NO_NEW_PRIVS). False if the kernel refuses."""
     return libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0

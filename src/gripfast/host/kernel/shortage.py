@@ -1,4 +1,4 @@
-"""A shortage of descriptors, memory or threads: the command that met it is refused, and nothing else is touched."""
+"""A shortage of descriptors, memory or threads: only the command that needed them fails, with a clear error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORT = {
     errno.ENFILE: "the machine has as many files open as it can",
     errno.ENOMEM: "there is not enough memory",
     errno.ENOBUFS: "there is not enough memory",
-    errno.ETOOMANYREFS: "too many descriptors are on their way",
+    errno.ETOOMANYREFS: "too many file descriptors are in transit between processes",
     errno.EAGAIN: "no more processes can be started (ulimit -u)",
     errno.ENOSPC: "the disk of the temporary directory is full",
     errno.EDQUOT: "the disk of the temporary directory is full",
@@ -21,13 +21,13 @@ _SHORT = {
 
 
 def is_shortage(fault: OSError) -> bool:
-    """Whether a call failed for want of something, rather than because the other end is gone."""
+    """Whether a system call failed because a resource ran out, and not because the other end is gone."""
     return fault.errno in _SHORT
 
 
 @contextmanager
 def shortages_told() -> Generator[None]:
-    """Turns a shortage before a command began into an error for its caller."""
+    """Use it around the start of a command: turns a shortage into an error for the caller."""
     try:
         yield
     except (OSError, RuntimeError) as fault:
@@ -39,7 +39,7 @@ def shortages_told() -> Generator[None]:
 
 @contextmanager
 def shortages_passed_over() -> Generator[None]:
-    """For what can be left out after a command has run: its answer is worth more."""
+    """Use it around optional work after a command: a shortage skips that work, and the answer is kept."""
     try:
         yield
     except (OSError, RuntimeError) as fault:

@@ -10,12 +10,12 @@ import sys
 
 from gripfast.host.kernel.libc import libc
 
-# proc, sysfs, devpts, debugfs, tracefs: their "files" are conversations with the kernel.
+# proc, sysfs, devpts, debugfs, tracefs: reading their "files" runs code in the kernel.
 _KERNEL_VIEWS = frozenset({0x9FA0, 0x62656572, 0x1CD1, 0x64626720, 0x74726163})
 
 
 def is_kernel_view(fd: int) -> bool:
-    """Whether a descriptor is on proc, sysfs or their like."""
+    """Whether a descriptor is on proc, sysfs or a similar file system."""
     if sys.platform != "linux":
         return False
     buffer = (ctypes.c_long * 32)()

@@ -1,4 +1,4 @@
-"""Tells the person at this desktop that a question waits, where the desktop has a program for that."""
+"""Desktop notifications about waiting questions, on desktops that have a program for that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCRIPT = ("on run argv", "display notification (item 2 of argv) with title (ite
 
 
 def notify_desktop(question: QueuedQuestion) -> None:
-    """Shows a notification by `notify-send` or `osascript`; without either, or if it fails, nothing happens."""
+    """Shows a notification with `notify-send` or `osascript`. Does nothing if both are missing or it fails."""
     title = f"gripfast: {question.id} waits for you"
     text = escaped(f"{question.tool} in {question.root}: {question.reason}")[:_LONGEST]
     command = _command(title, text)

@@ -1,4 +1,4 @@
-"""Where the page is that shows questions: a console says so in the state directory as long as it runs."""
+"""The address of the page that shows questions: a running console writes it to a file in the state directory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LONGEST = 100
 
 @contextlib.contextmanager
 def page_at(address: str) -> Generator[None]:
-    """Says that a page runs at this address, until it ends. One page is enough: a second one says nothing."""
+    """Announces a page at this address until the block ends. If another page is already announced, does nothing."""
     try:
         folder = private_directory(state_directory())
         fd = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:  # the page works without
+    except OSError:  # the page works unannounced
         yield
         return
     try:
@@ -33,14 +33,14 @@ def page_at(address: str) -> Generator[None]:
 
 
 def running_page() -> str | None:
-    """The address of a page that runs now; None if there is none."""
+    """The address of a page that is running; None if there is none."""
     try:
         fd = os.open(state_directory() / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (OSError, RuntimeError):
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # its lock is held, so it runs
+    except OSError:  # the page holds the lock, so it is running
         return os.read(fd, _LONGEST).decode("ascii", "replace") or None
     finally:
         os.close(fd)

@@ -1,13 +1,13 @@
-"""QuestionQueue: the questions of this user's sessions that wait for a person, as files in the state directory.
+"""QuestionQueue: questions from this user's sessions that wait for a person, as files in the state directory.
 
-For those who show questions (a terminal, a page) and for those who ask (a server), in any process of this user:
+Any process of this user may show questions (a terminal, a page) or ask them (a server):
 
     queue = QuestionQueue()
     queue.waiting()                               every question that can be answered now, the oldest first
-    queue.find("Q7")                              one of them; raises NoQuestion if it is unknown or over
+    queue.find("Q7")                              one of them; raises NoQuestion if it is unknown or closed
     queue.stamp()                                 differs when the list may have changed; costs one system call
-    queue.wait_for_change(stamp, 2.0)             blocks until then; look now and then anyway: servers die silently
-    queue.answer("Q7", "yes", by="terminal")      counts, or raises NoQuestion or AnsweredBefore
+    queue.wait_for_change(stamp, 2.0)             blocks until it differs; a server that dies changes no stamp
+    queue.answer("Q7", "yes", by="terminal")      answers it, or raises NoQuestion or AnsweredBefore
     queue.answer("Q7", "no", by="page", because="use the staging server")
     queue.answer("Q7", "always", by="page")       any of `question.widths`, which says what each covers
 
@@ -15,11 +15,12 @@ For those who show questions (a terminal, a page) and for those who ask (a serve
     queue.answered("Q7")                          its answer, None while there is none
     queue.withdraw("Q7", "the call was cancelled")
 
-There is no daemon. A question is the file `Q7.json`. Its answer is the file `Q7.answer`, which is written whole under
-another name and then linked: the link succeeds for one writer only, so a question has one answer, whatever races or
-crashes. Whoever asked withdraws a question by taking the same place, so an answer either counts or is told that the
-question is over. Each asking process holds a lock on a file of its own; when it is gone, so is the lock, and its
-questions are over. Numbers are never given twice. All files have mode 0600, in a directory of mode 0700.
+There is no daemon. A question is the file `Q7.json`. Its answer is the file `Q7.answer`, which is written under
+another name and then linked (link(2)): the link succeeds for one writer only, so a question has one answer, whatever
+races or crashes. The process that asked withdraws a question by creating the same file, so whoever answers either
+succeeds or learns that the question is closed. Each asking process holds a lock on a file of its own; when it dies,
+the kernel releases the lock, and its questions are closed. Numbers are never reused. All files have mode 0600, in a
+directory of mode 0700.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from gripfast.errors import Conflict, InvalidArgument, NotFound
 from gripfast.host.program.places import private_directory, state_directory
 
 Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
-"""Yes or no, or yes and the same from now on, as wide as `QueuedQuestion.widths` offers."""
+"""Yes, no, or one of the ways to say "always" that `QueuedQuestion.widths` offers."""
 Channel: TypeAlias = Literal["terminal", "page", "client"]
 
 LIFETIME = 1800.0
-"""Seconds until a question that nobody answers is over."""
-_KEPT = 86_400.0  # how long questions that are over stay, so that a late answer learns what became of them
-_SAME_TIME = 50_000_000  # nanoseconds in which two changes of a directory may have the same time
-_RECENT = 60.0  # seconds in which a lock file may not be locked yet
+"""Seconds until a question that nobody answers is closed."""
+_KEEP_CLOSED = 86_400.0  # seconds that closed questions are kept, so that a late answer learns what became of them
+_SAME_TIME = 50_000_000  # nanoseconds within which two changes of a directory may get the same mtime
+_RECENT = 60.0  # seconds within which a new lock file may not be locked yet
 _POLL_SECONDS = 0.05
 _LOCK = "server-"
 _TIDY_EVERY = 64
@@ -58,16 +59,16 @@ _OVER = "over"
 
 
 class NoQuestion(NotFound):
-    """There is no such question, or it is over."""
+    """There is no such question, or it is closed."""
 
 
 class AnsweredBefore(Conflict):
-    """Somebody has answered it already."""
+    """Somebody has already answered it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What is asked. `shown` is what will run, escaped; `diff` what it would change, if that is known."""
+    """A question to be asked. `shown` is what will run, escaped; `diff` is what it would change, if known."""
 
     session: str
     root: str
@@ -81,7 +82,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class QueuedQuestion:
-    """A question as everybody sees it. Times are seconds since 1970."""
+    """A question in the queue. Times are seconds since 1970."""
 
     id: str
     session: str
@@ -98,13 +99,13 @@ class QueuedQuestion:
     owner: str
 
     def to_json(self) -> dict[str, Any]:
-        """The stable form: the keys stay."""
+        """The public JSON form; its keys don't change between versions."""
         return {name: value for name, value in asdict(self).items() if name != "owner"}
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedAnswer:
-    """An answer, or with the verdict "over" why none will count any more."""
+    """An answer. With the verdict "over", the reason why the question can no longer be answered."""
 
     verdict: str
     by: str
@@ -117,7 +118,7 @@ class QueuedAnswer:
 
 
 class QuestionQueue:
-    """The questions of this user. Raises OSError where the state directory can't be used."""
+    """The questions of this user. Its methods raise OSError if the state directory can't be used."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory or state_directory() / "questions"
@@ -145,18 +146,18 @@ class QuestionQueue:
         return question
 
     def answer(self, id: str, verdict: Verdict, *, by: Channel, because: str = "") -> QueuedQuestion:
-        """Answers a question. Raises NoQuestion if it is unknown or over, AnsweredBefore if it has an answer,
-        InvalidArgument for a width that the question does not offer."""
+        """Answers a question. Raises NoQuestion if it is unknown or closed, AnsweredBefore if it has an answer, and
+        InvalidArgument for a verdict that the question does not offer."""
         question = self.find(id)
         if verdict not in ("yes", "no") and verdict not in question.widths:
             raise InvalidArgument(f"{id} can't be answered with {verdict!r}, only with yes or no")
-        if not self._take_place(id, QueuedAnswer(verdict, by, because, time.time())):
+        if not self._settle(id, QueuedAnswer(verdict, by, because, time.time())):
             self._refuse_if_answered(id)
             raise NoQuestion(f"{id} is over")
         return question
 
     def stamp(self) -> tuple[int, int]:
-        """Differs from an earlier one whenever the list may have changed, except by a server's end or by time."""
+        """A value that differs when the list may have changed, except if a server died or a question expired."""
         try:
             changed = os.stat(self.directory).st_mtime_ns
         except FileNotFoundError:
@@ -165,7 +166,7 @@ class QuestionQueue:
         return (changed, now if now - changed < _SAME_TIME else 0)
 
     def wait_for_change(self, stamp: tuple[int, int] | None, seconds: float) -> tuple[int, int]:
-        """Waits until the stamp differs, for at most some seconds, and gives the stamp of then. Blocks."""
+        """Blocks until the stamp differs, for at most `seconds`. Returns the new stamp."""
         until = time.monotonic() + seconds
         while (now := self.stamp()) == stamp and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
@@ -174,8 +175,8 @@ class QuestionQueue:
     # --- for those who ask ---
 
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
-        """Puts a question into the queue. It lives until it is answered or withdrawn, for at most `seconds`."""
-        owner = _owner_of(self._made())
+        """Puts a question into the queue. It stays open until it is answered or withdrawn, for at most `seconds`."""
+        owner = _lock_of_process(self._made())
         now = time.time()
         while True:
             id = f"Q{self._next_number()}"
@@ -201,7 +202,7 @@ class QuestionQueue:
         return question
 
     def answered(self, id: str) -> QueuedAnswer | None:
-        """The answer; None while there is none."""
+        """The answer; None if there is none yet."""
         value = self._load(f"{id}.answer")
         if value is None:
             return None
@@ -211,17 +212,17 @@ class QuestionQueue:
             return QueuedAnswer(_OVER, "", "its answer can't be read", 0.0)
 
     def withdraw(self, id: str, why: str) -> QueuedAnswer | None:
-        """Ends a question. Gives its answer if somebody was faster."""
-        if self._take_place(id, QueuedAnswer(_OVER, "", why, time.time())):
+        """Closes a question. Returns its answer if somebody was faster."""
+        if self._settle(id, QueuedAnswer(_OVER, "", why, time.time())):
             return None
         return self.answered(id)
 
     def tidy(self) -> None:
-        """Removes what is over since a day, and the locks of processes that are gone."""
+        """Removes questions that have been closed for a day, and the lock files of processes that are gone."""
         with contextlib.suppress(OSError):
             names = self._names()
             for name in names:
-                if name != "number" and not name.startswith(_LOCK) and self._age(name) > LIFETIME + _KEPT:
+                if name != "number" and not name.startswith(_LOCK) and self._age(name) > LIFETIME + _KEEP_CLOSED:
                     self._remove(name)
             owners = {question.owner for name in names if _is_question(name) and (question := self._read(name[:-5]))}
             for name in names - owners:
@@ -254,7 +255,7 @@ class QuestionQueue:
         return known[question.owner]
 
     def _is_alive(self, owner: str) -> bool:
-        """Whether a process holds the lock that it took before it asked."""
+        """Whether the process that asked still runs: it holds a lock until it ends."""
         try:
             fd = os.open(self.directory / owner, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -276,7 +277,7 @@ class QuestionQueue:
         raise AnsweredBefore(f"{id} was answered before: {answer.verdict}, from the {answer.by}")
 
     def _next_number(self) -> int:
-        """The next number, counted under a lock; a lost counter goes on after the largest number in use."""
+        """The next number, counted under a lock. A lost counter continues after the largest number in use."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(self.directory / "number", flags, 0o600)
         try:
@@ -291,11 +292,11 @@ class QuestionQueue:
     def _largest(self) -> int:
         return max((int(name[1:-5]) for name in self._names() if _is_question(name)), default=0)
 
-    def _take_place(self, id: str, answer: QueuedAnswer) -> bool:
+    def _settle(self, id: str, answer: QueuedAnswer) -> bool:
         return self._put(f"{id}.answer", asdict(answer))
 
     def _put(self, name: str, value: Mapping[str, Any]) -> bool:
-        """Makes a file with all of its content. False if there is one of that name."""
+        """Creates a file with all of its content at once. False if the name is taken."""
         temporary = self.directory / f".{secrets.token_hex(8)}"
         data = json.dumps(value).encode()
         try:
@@ -319,7 +320,7 @@ class QuestionQueue:
             return None
 
     def _load(self, name: str) -> dict[str, Any] | None:
-        """A file of ours; None if there is none. What can't be read is empty."""
+        """The content of one of our files; None if there is no such file, empty if it can't be read."""
         try:
             fd = os.open(self.directory / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -355,8 +356,8 @@ _held: dict[tuple[int, str], str] = {}
 _holding = threading.Lock()
 
 
-def _owner_of(directory: Path) -> str:
-    """The name of the lock file that this process holds until it ends."""
+def _lock_of_process(directory: Path) -> str:
+    """The name of the file that this process keeps locked until it ends."""
     with _holding:
         key = (os.getpid(), str(directory))
         name = _held.get(key)

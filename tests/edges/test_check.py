@@ -197,3 +197,9 @@ def test_a_log_is_judged_line_by_line_with_the_share_of_each_answer(folder: Path
         result = check("--log", str(folder / name), "--set", "workspace")
         shares = ["allow: 1 of 3 (33.3 %)", "ask: 2 of 3 (66.7 %)", "deny: 0 of 3 (0.0 %)"]
         assert result.stdout.splitlines()[-3:] == shares
+
+
+def test_a_shell_line_is_judged_as_it_is_written(tmp_path: Path) -> None:
+    for words in (["git push"], ["Bash", "git push"], ["Bash", '{"command": "git push"}']):
+        done = CliRunner().invoke(main, ["check", *words, "--root", str(tmp_path), "--set", "trusted"])
+        assert done.output.startswith("ask: `git push`")

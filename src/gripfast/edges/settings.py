@@ -104,7 +104,7 @@ class SessionSettings:
         return ScopedFs(self._scope((), self.config()))
 
     def fault(self) -> str | None:
-        """Why no call could be served now, without names of this machine; None if nothing speaks against it. Blocks."""
+        """Why no call could be served now, without names of this machine; None if one could. Blocks."""
         try:
             config = self.config()
             self._scope((), config)

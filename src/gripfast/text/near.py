@@ -11,7 +11,7 @@ from gripfast.text.escape import escaped
 _WIDTH = 80
 
 
-def near(name: str, known: Iterable[str], most: int = 3, *, likeness: float = 0.5) -> list[str]:
+def near(name: str, known: Iterable[str], most: int = 3, *, likeness: float = 0.55) -> list[str]:
     """The known names most like this one, whatever the case. Of two equally like, that with the same beginning."""
     wanted = name[:_WIDTH].casefold()
     matcher = difflib.SequenceMatcher(None, "", wanted)

@@ -29,7 +29,7 @@ from gripfast.host.questions.queue import Asking, QuestionQueue
 pytestmark = pytest.mark.anyio
 
 HOST = "127.0.0.1:4321"
-CHANGE = {"origin": f"http://{HOST}", "x-gripfast-console": "1"}
+CHANGE = {"origin": f"http://{HOST}"}
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,9 @@ async def stranger(access: ConsoleAccess) -> AsyncGenerator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def page(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> httpx2.AsyncClient:
-    assert (await stranger.get(access.link().removeprefix(f"http://{HOST}"))).status_code == 303
+    opened = await stranger.get(access.link())
+    assert opened.status_code == 303
+    stranger.headers["x-gripfast-console"] = opened.headers["location"].partition("!")[2]
     return stranger
 
 
@@ -74,7 +76,7 @@ async def page(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> httpx2.As
 async def test_a_link_opens_the_console_once(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> None:
     link = access.link()
     first = await stranger.get(link)
-    assert first.headers["location"] == "/console"
+    assert first.headers["location"].startswith("/console#!")
     cookie = first.headers["set-cookie"].lower()
     assert {"httponly", "samesite=strict", "path=/console"} <= {part.strip() for part in cookie.split(";")}
     assert (await stranger.get("/console")).status_code == 200
@@ -112,11 +114,18 @@ async def test_another_host_or_site_gets_nothing(
 
 
 @pytest.mark.parametrize("place", ["/console/api/answer", "/console/api/undo"])
-@pytest.mark.parametrize("headers", [{}, {"origin": f"http://{HOST}"}, {"x-gripfast-console": "1"}])
+@pytest.mark.parametrize("headers", [{}, {"origin": f"http://{HOST}", "x-gripfast-console": "1"}])
 async def test_a_change_needs_the_page(page: httpx2.AsyncClient, place: str, headers: dict[str, str]) -> None:
     body = {"id": "Q1", "verdict": "yes", "place": "a/b", "calls": [1]}
     assert (await page.post(place, json=body, headers=headers)).status_code == 403
     assert (await page.get(place)).status_code == 405
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if "api" in place or "events" in place])
+async def test_the_cookie_alone_gets_no_data(page: httpx2.AsyncClient, place: str) -> None:
+    """A server on another port of this machine can receive it: cookies know no ports."""
+    for secret in ("", "1", "guessed"):
+        assert (await page.get(place, headers={"x-gripfast-console": secret})).status_code == 403
 
 
 async def test_every_answer_forbids_scripts_from_elsewhere(page: httpx2.AsyncClient) -> None:
@@ -285,8 +294,10 @@ async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[st
     assert link.startswith("http://127.0.0.1:")
     await anyio.to_thread.run_sync(program.stderr.readline)
     await anyio.to_thread.run_sync(program.stderr.readline)
-    async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as client:
-        assert "gripfast console" in (await client.get(link)).text
+    async with httpx2.AsyncClient(timeout=60) as client:
+        opened = await client.get(link)
+        client.headers["x-gripfast-console"] = opened.headers["location"].partition("!")[2]
+        assert "gripfast console" in (await client.get(str(httpx2.URL(link).join("/console")))).text
         async with client.stream("GET", str(httpx2.URL(link).join("/console/events"))) as events:
             async for event in events.aiter_lines():
                 assert event == "event: changed"

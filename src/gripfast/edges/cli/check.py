@@ -55,7 +55,7 @@ def check(
     """Say which rule decides a call of TOOL, and why, without running it.
 
     \b
-    gripfast check Bash '{"command": "git push"}'
+    gripfast check 'git push'
     gripfast check Write '{"file_path": ".env", "content": ""}' --json
     gripfast check --rules --config team.toml
     gripfast check --log commands.json --set workspace
@@ -75,10 +75,21 @@ def check(
         if tool is None:
             sys.exit(_try_rules(config.permissions, tools, as_json))
         refuse_unknown_tools(config.permissions, [found.name for found in tools])
-        text = sys.stdin.read() if arguments == "-" else arguments or "{}"
-        _show(*_decided(_found(tool, tools), text, config, scope), as_json)
+        text = sys.stdin.read() if arguments == "-" else arguments
+        _show(*_decided(*_call(tool, text, tools), config, scope), as_json)
     except ToolError as fault:
         raise click.UsageError(fault.message) from None
+
+
+def _call(name: str, text: str | None, tools: list[Tool]) -> tuple[Tool, str]:
+    """The tool and its JSON; a shell line alone, or after the name of the tool that runs it, is that tool's call."""
+    line = name if text is None and " " in name.strip() else text
+    if text is None and line is not None:
+        name = next(tool.name for tool in tools if tool.traits.effect == "run")
+    tool = _found(name, tools)
+    if line is not None and tool.traits.effect == "run" and not line.lstrip().startswith("{"):
+        return tool, json.dumps({tool.traits.subject: line})
+    return tool, line or "{}"
 
 
 def _found(name: str, tools: list[Tool]) -> Tool:

@@ -1,9 +1,11 @@
 """Who may use the console: whoever opened its one-time link in this browser, from this page.
 
 The link has a random key that works once. Opening it sets a cookie that scripts can't read and that no other site can
-send along. Every request must name this very address as its host; a request that changes something must come from a
-page of this address and carry a header that other sites can't set. The key is never written to a file, so a command
-that an agent runs can't learn it.
+send along, and gives the page a secret in the address's fragment, which browsers never send. A cookie alone is not
+enough: it belongs to a host whatever the port, so a server that a command starts on another port can receive it. The
+secret is kept by the browser for this very address and stands in a header of every request for data. Every request
+must name this address as its host; one that changes something must come from its page. Neither key nor secret is
+written to a file, so a command that an agent runs can't learn them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_OPEN_LINK = "open the link that `gripfast console` prints; each link works once"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -36,6 +39,7 @@ class ConsoleAccess:
         self.hosts = hosts
         self._links: set[str] = set()
         self._cookie = token_urlsafe(32)
+        self._secret = token_urlsafe(32)
 
     def link(self, question: str = "") -> str:
         """A link that opens the console once."""
@@ -44,22 +48,29 @@ class ConsoleAccess:
         shown = f"&question={question}" if question else ""
         return f"http://{self.hosts[0]}{PATH}?key={key}{shown}"
 
-    def redeem(self, key: str) -> str | None:
-        """The cookie for a link's key, which works once; None for any other."""
+    def redeem(self, key: str) -> tuple[str, str] | None:
+        """The cookie and the secret for a link's key, which works once; None for any other."""
         found = [link for link in self._links if hmac.compare_digest(link.encode(), key.encode())]
         self._links.difference_update(found)
-        return self._cookie if found else None
+        return (self._cookie, self._secret) if found else None
+
+    def data_refusal(self, method: str, headers: Mapping[str, str], cookie: str | None) -> str | None:
+        """Why a request for data or a change is refused; None if it is not."""
+        secret = headers.get(HEADER, "")
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+            return _OPEN_LINK
+        return self.refusal(method, headers, cookie)
 
     def refusal(self, method: str, headers: Mapping[str, str], cookie: str | None) -> str | None:
-        """Why a request is refused; None if it is not."""
+        """Why a request for the page itself is refused; None if it is not."""
         if headers.get("host") not in self.hosts:
             return "this console is not at that host"
         origin = headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self.hosts:
             return "another site may not use this console"
         if cookie is None or not hmac.compare_digest(cookie.encode(), self._cookie.encode()):
-            return "open the link that `gripfast console` prints; each link works once"
-        if method != "GET" and (origin is None or headers.get(HEADER) != "1"):
+            return _OPEN_LINK
+        if method != "GET" and origin is None:
             return "changes are made from the page only"
         return None
 

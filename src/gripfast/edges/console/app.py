@@ -83,11 +83,12 @@ class _Pages:
         return Response(self._files["index.html"], media_type="text/html", headers=HEADERS)
 
     def _redeemed(self, key: str, question: str) -> Response:
-        cookie = self._access.redeem(key)
-        if cookie is None:
+        redeemed = self._access.redeem(key)
+        if redeemed is None:
             return _text(403, "this link was used before or is not of this console; ask for a new one")
-        target = f"{PATH}#{question}" if question.isalnum() else PATH
-        response = RedirectResponse(target, 303, headers=HEADERS)
+        cookie, secret = redeemed
+        shown = question if question.isalnum() else ""
+        response = RedirectResponse(f"{PATH}#{shown}!{secret}", 303, headers=HEADERS)
         response.set_cookie(COOKIE, cookie, path=PATH, httponly=True, samesite="strict")
         return response
 
@@ -175,7 +176,7 @@ class _Interface:
             return _json(500, {"error": f"the state directory can't be used: {fault.strerror}"})
 
     def _refusal(self, request: Request) -> str | None:
-        return self._access.refusal(request.method, request.headers, request.cookies.get(COOKIE))
+        return self._access.data_refusal(request.method, request.headers, request.cookies.get(COOKIE))
 
     async def _body(self, request: Request) -> dict[str, Any]:
         """The JSON object of a request; an empty one for anything else, and for whoever may not ask."""

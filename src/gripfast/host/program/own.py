@@ -58,7 +58,10 @@ def _code() -> tuple[str, ...]:
 
 
 def _code_spellings() -> Iterator[str]:
-    yield str(Path(os.path.realpath(__file__)).parents[2])
+    package = Path(os.path.realpath(__file__)).parents[2]
+    yield str(package)
+    if str(package.parent) in sys.path:  # a checkout: a module put beside the package runs at the next start
+        yield str(package.parent)
     if sys.prefix != sys.base_prefix:
         yield sys.prefix  # an environment of its own, all of which turns into code
     yield from (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -4,7 +4,7 @@ import { ago, button, count, find, make, time } from "/console/static/dom.js";
 import { charts } from "/console/static/charts.js";
 import { coloured, inline, sideBySide } from "/console/static/diff.js";
 import { focusFirst, showQuestions } from "/console/static/questions.js";
-import { follow, get, post } from "/console/static/wire.js";
+import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
 const page = { place: null, picked: false, calls: new Map(), look: 0, shown: FIRST, open: null, chosen: new Set(), side: false, busy: false, again: false };
@@ -226,6 +226,7 @@ async function quota() {
   } catch { /* it is shown when the server is back */ }
 }
 
+takeSecret();
 follow(refresh, (state) => (state === "live" ? say("live", "live") : say("the server is gone; this page connects again by itself, after a restart open its new link", "gone")));
 refresh();
 quota();

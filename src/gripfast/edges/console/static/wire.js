@@ -1,4 +1,16 @@
-// Talking to the server.
+// Talking to the server. Every request carries the secret that came with the link, in the fragment of the address; the
+// browser keeps it for this very address, so pages on other ports of this machine don't get it.
+
+const KEPT = "gripfast-secret";
+const AGAIN = 1000; // milliseconds until a lost connection is tried again
+
+export function takeSecret() {
+  const [question, secret] = location.hash.slice(1).split("!");
+  if (secret) localStorage.setItem(KEPT, secret);
+  if (secret) history.replaceState(null, "", question ? `#${question}` : location.pathname);
+}
+
+const headers = (more = {}) => ({ "X-Gripfast-Console": localStorage.getItem(KEPT) || "", ...more });
 
 async function answered(response) {
   const value = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
@@ -7,7 +19,8 @@ async function answered(response) {
 }
 
 export async function get(what, parameters = {}) {
-  return answered(await fetch(`/console/api/${what}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" }));
+  const place = `/console/api/${what}?${new URLSearchParams(parameters)}`;
+  return answered(await fetch(place, { credentials: "same-origin", headers: headers() }));
 }
 
 export async function post(what, body) {
@@ -15,16 +28,25 @@ export async function post(what, body) {
     await fetch(`/console/api/${what}`, {
       method: "POST",
       credentials: "same-origin",
-      headers: { "Content-Type": "application/json", "X-Gripfast-Console": "1" },
+      headers: headers({ "Content-Type": "application/json" }),
       body: JSON.stringify(body),
     }),
   );
 }
 
-export function follow(changed, state) {
-  const events = new EventSource("/console/events");
-  events.addEventListener("open", () => state("live"));
-  events.addEventListener("changed", changed);
-  events.addEventListener("error", () => state("gone"));
-  return events;
+// Server-sent events, read by hand: an EventSource can't send a header.
+export async function follow(changed, state) {
+  for (;;) {
+    try {
+      const response = await fetch("/console/events", { credentials: "same-origin", headers: headers() });
+      if (!response.ok) throw new Error("refused");
+      state("live");
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) if (piece.value.includes("changed")) changed();
+      throw new Error("ended");
+    } catch {
+      state("gone");
+    }
+    await new Promise((resolve) => setTimeout(resolve, AGAIN));
+  }
 }

@@ -27,11 +27,11 @@ class ConfigText:
 def config_texts(
     named: str | None, roots: Iterable[str], environment: Mapping[str, str] | None = None
 ) -> list[ConfigText]:
-    """The file `named`, else the user's own; then those of the roots. Raises InvalidArgument for one unreadable."""
+    """The file `named`, or else the user's own; then those of the roots. An unreadable one raises InvalidArgument."""
     own = named or _users_own(os.environ if environment is None else environment)
     texts = [] if own is None else [ConfigText(own, _text(own, follow=True), True)]
     for text in texts:
-        in_use(text.path, secret="@" in text.text)  # the address of a shared cache may carry its password
+        in_use(text.path, secret="@" in text.text)  # the URL of a shared cache may contain a password
     for root in roots:
         path = os.path.join(root, WORKSPACE_NAME)
         if os.path.lexists(path) and not _same(path, own):
@@ -40,7 +40,7 @@ def config_texts(
 
 
 def own_config_path() -> str:
-    """The user's own file, or where it would be. Raises InvalidArgument where there is no home directory."""
+    """The user's own file, which may not exist yet. Raises InvalidArgument if there is no home directory."""
     found = _users_own(os.environ)
     if found is not None:
         return found
@@ -73,7 +73,7 @@ def _users_own(environment: Mapping[str, str]) -> str | None:
 
 
 def _text(path: str, *, follow: bool) -> str:
-    """The whole of a regular file; never waits, and inside the workspace follows no link."""
+    """The text of a regular file. Never blocks on a FIFO or device; inside the workspace it follows no link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The end of a server, which comes even if a tool never stops."""
+"""Makes sure that a server ends, even if a tool never stops."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import faulthandler
 import sys
 
 SECONDS = 60.0
-"""How long sessions and tools have to stop, once the server was asked to end. Closing one session may take 30."""
+"""How many seconds sessions and tools have to stop once the server was asked to end. Closing one may take 30."""
 _seconds: list[float] = []
 
 
 def end_for_sure(seconds: float | None = None) -> None:
-    """Called by a server as it starts: once it is asked to end, it ends. A library does not decide that for the
-    program it is in."""
+    """A server calls it at its start, so that `ending` takes effect. A library must not decide that for the program
+    that uses it."""
     _seconds[:] = [SECONDS if seconds is None else seconds]
 
 
 def ending() -> None:
-    """The server was asked to end. If it still runs when its time is over, it is ended, and standard error shows
-    where it was stuck. Commands that still run are ended by their warden, as after any end."""
+    """To be called when the server was asked to end. If it still runs after the time limit, the process exits, and
+    standard error shows where it was stuck. Commands that still run are then ended by their warden, as always."""
     if _seconds:
         with contextlib.suppress(RuntimeError, ValueError, AttributeError):  # no thread or no standard error left
             faulthandler.dump_traceback_later(_seconds[0], exit=True, file=sys.__stderr__ or sys.stderr)

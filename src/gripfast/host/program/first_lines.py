@@ -13,8 +13,8 @@ _MOST_LINES = 64
 
 
 class FirstLines:
-    """A thread that answers lines as long as `answer` can. Give `answer` one line; it returns the bytes to write
-    (perhaps none), or None if this line, and all that follows, must wait for the whole program."""
+    """A thread that answers lines as long as `answer` can. `answer` takes one line and returns the bytes to write,
+    which may be empty, or None if this line and all that follow must wait for the complete program."""
 
     def __init__(self, answer: Callable[[bytes], bytes | None], source: int = 0, sink: int = 1) -> None:
         self._answer = answer
@@ -26,13 +26,13 @@ class FirstLines:
         self._thread = threading.Thread(target=self._work, name="first lines", daemon=True)
 
     def start(self) -> None:
-        """Answers what has come already, then waits for more in the background."""
+        """Answers the lines that have already arrived, then waits for more in the background."""
         while not self._over and select.select([self._source], [], [], 0)[0]:
             self._take()
         self._thread.start()
 
     def end(self) -> bytes:
-        """Stops reading. Returns what was read and not answered."""
+        """Stops reading. Returns what was read but not answered."""
         os.write(self._wake, b"x")
         self._thread.join()
         os.close(self._wake)
@@ -55,7 +55,7 @@ class FirstLines:
             chunk = b""
         self._rest += chunk
         if not chunk or not self._answer_whole_lines() or len(self._rest) > _LARGEST_LINE:
-            self._over = True  # the whole program reads on, and finds the end itself
+            self._over = True  # the complete program continues to read, and finds the end itself
 
     def _answer_whole_lines(self) -> bool:
         while (end := self._rest.find(b"\n")) >= 0:
@@ -74,6 +74,6 @@ class FirstLines:
                 data = data[os.write(self._sink, data) :]
             except BlockingIOError:
                 select.select([], [self._sink], [])
-            except OSError:  # nobody reads any more, which the whole program notices too
+            except OSError:  # the client is gone; the complete program will notice that too
                 return False
         return True

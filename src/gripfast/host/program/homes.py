@@ -9,12 +9,12 @@ import os
 
 
 def state_home() -> str:
-    """`$XDG_STATE_HOME`, else `~/.local/state`. Raises RuntimeError where there is no home directory."""
+    """`$XDG_STATE_HOME`, or else `~/.local/state`. Raises RuntimeError if there is no home directory."""
     return _base("XDG_STATE_HOME", ".local", "state")
 
 
 def cache_home() -> str:
-    """`$XDG_CACHE_HOME`, else `~/.cache`. Raises RuntimeError where there is no home directory."""
+    """`$XDG_CACHE_HOME`, or else `~/.cache`. Raises RuntimeError if there is no home directory."""
     return _base("XDG_CACHE_HOME", ".cache")
 
 

@@ -1,4 +1,4 @@
-"""Single keys from the terminal, waited for a moment at a time."""
+"""Reads single keys from the terminal, with a timeout."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 NextKey = Callable[[float], str | None]
 END = "\x04"
-"""What Ctrl-D sends, and what is given at the end of the input."""
+"""What Ctrl-D sends; also returned at the end of the input."""
 
 
 @contextmanager
 def keys() -> Generator[NextKey]:
-    """While it is open keys come one by one, without Enter and not shown. Gives a function that waits some seconds
-    for the next key; None if there was none."""
+    """Reads keys one by one, without Enter and without echo. Yields a function that waits so many seconds for the
+    next key and returns None if there was none."""
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

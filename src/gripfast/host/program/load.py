@@ -1,4 +1,4 @@
-"""Loads a person's own Python: a module on the path, or a file by its name."""
+"""Loads the user's own Python code: a module on the path, or a file by its name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gripfast.host.program.own import in_use
 
 
 def load_module(spec: str) -> ModuleType:
-    """`package.module` or `path/to/file.py`. The code runs: name only what you trust.
+    """Loads `package.module` or `path/to/file.py`. Its code runs: name only what you trust.
 
-    What it prints goes to standard error: standard output is the answer's, or a client's.
+    What it prints goes to standard error, because standard output carries the answer or the client's messages.
     """
     with redirect_stdout(sys.stderr):
         return _load(spec)
@@ -39,8 +39,8 @@ def _load(spec: str) -> ModuleType:
 
 @contextmanager
 def _found_here() -> Generator[None]:
-    """While a module is loaded, the current directory counts, after everything else: it is often the workspace, and
-    a file there that is named like a module of ours must never be taken for it."""
+    """Puts the current directory at the end of the import path while a module is loaded. At the end, because it is
+    often the workspace, and a file there must never replace a module of ours."""
     here = os.getcwd()
     sys.path.append(here)
     try:

@@ -1,4 +1,4 @@
-"""Whether a project's lock file names a program of a package, so that running it fetches nothing new."""
+"""Whether a project's lock file lists the package of a program, so that running the program downloads nothing new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGEST = 64 << 20
 
 
 def is_locked(directory: str, name: str, roots: tuple[str, ...]) -> bool:
-    """Whether a lock file at or above a directory, inside the roots, names the package or its program."""
+    """Whether a lock file in a directory or above it, inside the roots, lists the package or its program."""
     place = os.path.realpath(directory or ".")
     while is_below(place, *roots):
         if any(name in _named(os.path.join(place, file), *_stamp(os.path.join(place, file))) for file in _READERS):
@@ -43,7 +43,7 @@ def _named(path: str, _time: int, size: int) -> frozenset[str]:
 
 
 def _of_npm(text: str) -> set[str]:
-    """Packages, and the programs they bring, in a lock file of version 2 or 3."""
+    """The packages in an npm lock file of version 2 or 3, and the programs they install."""
     names: set[str] = set()
     packages = cast("dict[str, Any]", json.loads(text)).get("packages", {})
     for place, package in cast("dict[str, dict[str, Any]]", packages).items():

@@ -35,16 +35,16 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """`HOST:PORT`, `[IPV6]:PORT`, or a port alone, which is on loopback. Port 0 is any free one."""
+    """Parses `HOST:PORT`, `[IPV6]:PORT`, or a port alone, which means loopback. Port 0 means any free port."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InvalidArgument(f"{text!r} is no address; write HOST:PORT, for example 127.0.0.1:8765")
+        raise InvalidArgument(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:8765")
     return Address(host, int(port))
 
 
 def listen(address: Address, *, else_any_port: bool = False) -> tuple[socket.socket, Address]:
-    """A listening socket and the address it really has. Raises InvalidArgument if the address can't be had."""
+    """A listening socket and its actual address. Raises InvalidArgument if the address can't be used."""
     try:
         taken = _bound(address)
     except OSError as fault:

@@ -1,4 +1,4 @@
-"""What this program runs and keeps: its code, its programs, the files it was given. No tool may change them."""
+"""The files of this program itself: its code, the programs it runs, its configuration. No tool may change them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class OwnPlace:
 
 
 def in_use(path: str | os.PathLike[str], *, secret: bool = False) -> None:
-    """Closes a file this program was given (code, configuration, tokens) to every tool from now on."""
+    """Closes a file that this program uses (code, configuration, tokens) to every tool from now on."""
     real = os.path.realpath(path)
     _given[real] = secret or _given.get(real, False)
 
 
 def own_places() -> tuple[OwnPlace, ...]:
-    """Every place of our own as things are now, by its real path."""
+    """The real paths of all our own places, as they are now."""
     return _places(tuple(_given.items()), tuple(os.environ.get(name) for name in _HOMES))
 
 
@@ -45,7 +45,7 @@ def _places(given: tuple[tuple[str, bool], ...], _homes: tuple[str | None, ...])
 
 
 def own_code_beneath(directory: str) -> str | None:
-    """Where this program's code lies if that is beneath a directory; None if it lies elsewhere."""
+    """Where this program's code is, if that is beneath a directory; otherwise None."""
     base = os.path.realpath(directory)
     return next((place for place in _code() if is_below(place, base)), None)
 
@@ -63,7 +63,7 @@ def _code_spellings() -> Iterator[str]:
     if str(package.parent) in sys.path:  # a checkout: a module put beside the package runs at the next start
         yield str(package.parent)
     if sys.prefix != sys.base_prefix:
-        yield sys.prefix  # an environment of its own, all of which turns into code
+        yield sys.prefix  # a virtual environment: any file in it may become code
     yield from (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     yield os.path.join(sys.base_prefix, "lib", f"python{sys.version_info.major}.{sys.version_info.minor}")
     yield sys.executable

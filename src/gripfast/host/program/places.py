@@ -14,17 +14,17 @@ from gripfast.host.program.homes import cache_home, state_home
 
 
 def state_directory() -> Path:
-    """`$XDG_STATE_HOME`, else `~/.local/state`; ours is `gripfast` in it."""
+    """Our directory for state: `gripfast` in `$XDG_STATE_HOME`, or else in `~/.local/state`."""
     return Path(state_home()) / "gripfast"
 
 
 def cache_directory() -> Path:
-    """Where the user keeps caches: `$XDG_CACHE_HOME`, else `~/.cache`; ours is `gripfast` in it."""
+    """Our directory for caches: `gripfast` in `$XDG_CACHE_HOME`, or else in `~/.cache`."""
     return Path(cache_home()) / "gripfast"
 
 
 def private_places() -> tuple[str, ...]:
-    """What no command may read where that can be prevented: the token, and what other sessions were answered."""
+    """What no command may read, where the sandbox can prevent it: the token, and the outputs of other sessions."""
     try:
         return tuple(os.path.realpath(place) for place in (state_directory(), cache_directory()))
     except RuntimeError:  # a user without a home has nothing there
@@ -32,7 +32,8 @@ def private_places() -> tuple[str, ...]:
 
 
 def private_directory(path: Path) -> Path:
-    """Makes it if need be; only this user may look inside. Raises Internal if it is somebody else's."""
+    """Creates a directory that only this user can enter, if it doesn't exist. Raises Internal if somebody else owns
+    it."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     facts = os.lstat(path)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
@@ -43,9 +44,9 @@ def private_directory(path: Path) -> Path:
 
 
 def own_command() -> list[str]:
-    """How another program starts this one: by name where that is us for everybody, and not only while an environment
-    is active; else by path; else by the interpreter that runs now, which then imports nothing from the directory
-    it is started in (-P)."""
+    """The command that starts this program, for another program's configuration: its name if that is on everybody's
+    PATH, and not only while a virtual environment is active; or else its path; or else the current interpreter, with
+    -P so that it imports nothing from the working directory."""
     found = shutil.which("gripfast")
     own = os.path.join(os.path.dirname(sys.executable), "gripfast")
     in_environment = sys.prefix != sys.base_prefix and found == own
@@ -59,7 +60,7 @@ def is_directory(path: str) -> bool:
 
 
 def is_pipe_or_file(stream: IO[Any]) -> bool:
-    """Whether a stream comes from a pipe or a regular file; False for what has no descriptor."""
+    """Whether a stream is a pipe or a regular file; False if it has no descriptor."""
     try:
         mode = os.fstat(stream.fileno()).st_mode
     except (OSError, ValueError):

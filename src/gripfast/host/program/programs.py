@@ -1,4 +1,4 @@
-"""The programs this one runs: found in places that no workspace can write."""
+"""Finds the programs that gripfast runs, only in places that no workspace can write."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def find_program(name: str, within: Sequence[str] = (), *, on_path: bool = True) -> str:
-    """A program by absolute path from the system's places, then from PATH, not from a workspace (`within`). Who
-    does not know the workspace does not look on PATH, which may lead into it.
+    """The absolute path of a program: from the system's directories, then from PATH, but never from a workspace
+    (`within`). Without knowing the workspace, PATH is not searched, since it may lead into it.
 
-    A workspace that holds the system's places themselves, such as `/`, was named by the user: then root's own
-    programs there are used if there is no other."""
+    If the user chose a workspace that contains the system's directories, such as `/`, root's own programs there are
+    used if there is no other."""
     places = [*_SYSTEM_PLACES]
     if on_path:
         places += [place for place in os.environ.get("PATH", "").split(":") if place.startswith("/")]
@@ -34,11 +34,11 @@ def _of_the_system(name: str, place: str) -> str:
 
 
 def interpreter() -> str:
-    """The Python that runs the broker: the real one, not a virtual environment's link to it."""
+    """The Python that runs the broker: the real file, not a virtual environment's link to it."""
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
 def installed_places() -> list[str]:
-    """Where packages are installed. Not all of `sys.path`: what a program lies beside may be the workspace, and a
-    module that a call has put there would run outside every sandbox."""
+    """The directories where packages are installed. Not all of `sys.path`: the directory of the running script may be
+    the workspace, and a module that a call has written there would run outside every sandbox."""
     return [place for place in sys.path if os.path.isabs(place) and os.path.basename(place) in _INSTALLED]

@@ -1,8 +1,9 @@
-"""What earlier starts of this program have worked out and the next one can use at once.
+"""Results that earlier starts of this program have stored, so that the next start is faster.
 
-Every entry belongs to the circumstances it was made in: the code, the installed packages, the arguments, the files
-they name, the user's configuration, and what decides which sandbox works. In any other circumstances it is not found,
-so an entry is either right or not there. Importing this module is cheap: it is used before anything else is loaded.
+The key of an entry is a digest of everything it depends on: the code, the installed packages, the arguments, the
+files they name, the user's configuration, and whatever decides which sandbox works. If anything differs, the entry is
+not found, so an entry is either right or missing. This module imports little, because it is used before anything
+else is loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CONFIGURATIONS = ("gripfast.toml", os.path.join("gripfast", "gripfast.toml"))
 _IN_WORKSPACE = ".gripfast.toml"
 _VARIABLES = ("HOME", "XDG_CONFIG_HOME", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TERM", "LANG", "LC_ALL")
 _PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
-# Which sandbox works depends on these, see user_namespaces(7) and apparmor's user namespace restriction.
+# Which sandbox works depends on these settings, see user_namespaces(7) and AppArmor's restriction of user namespaces.
 _SWITCHES = (
     "/proc/sys/kernel/unprivileged_userns_clone",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -32,7 +33,7 @@ _OF_STATUS = (b"Uid", b"Cap", b"NoNewPrivs", b"Seccomp")
 
 
 def circumstances(arguments: list[str]) -> bytes:
-    """A digest of everything that an entry for these arguments may depend on."""
+    """The key of an entry: a digest of everything that it may depend on."""
     digest = blake2b(_FORMAT, digest_size=24)
     for part in (*_program(), *_environment(), *_machine(), *_named_by(arguments)):
         digest.update(repr(part).encode("utf-8", "surrogateescape") + b"\n")
@@ -48,12 +49,12 @@ def terminal() -> str:
 
 
 def completes() -> bool:
-    """Whether a shell asks for completions, which depend on more than the arguments."""
+    """Whether a shell is asking for completions, which depend on more than the arguments."""
     return "_GRIPFAST_COMPLETE" in os.environ
 
 
 def load(key: bytes) -> bytes | None:
-    """The entry of these circumstances; None if there is none that is whole and this user's own."""
+    """The entry with this key; None if there is none, it is damaged, or another user owns it."""
     try:
         fd = os.open(os.path.join(_directory(), key.decode()), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, RuntimeError):
@@ -67,7 +68,7 @@ def load(key: bytes) -> bytes | None:
 
 
 def save(key: bytes, body: bytes) -> None:
-    """Keeps an entry for the next start. One that can't be written is not kept."""
+    """Stores an entry for the next start. Does nothing if it can't be written."""
     if len(body) > _LARGEST // 2:
         return
     try:
@@ -83,7 +84,7 @@ def save(key: bytes, body: bytes) -> None:
 
 
 def drop(key: bytes) -> None:
-    """Forgets an entry."""
+    """Deletes an entry."""
     try:
         os.unlink(os.path.join(_directory(), key.decode()))
     except (OSError, RuntimeError):
@@ -159,13 +160,13 @@ def _machine() -> list[object]:
 
 
 def _named_by(arguments: list[str]) -> list[object]:
-    """The arguments, what those that are paths lead to, and where our code lies as seen from there."""
+    """The arguments, the state of the files and directories they name, and where our code is relative to those."""
     words = [part for word in arguments for part in dict.fromkeys((word, word.partition("=")[2])) if part]
     return [arguments, [_led_to(word) for word in words], _code_beneath(".")]
 
 
 def _led_to(word: str) -> object:
-    """A file by its content, a directory by the configuration in it."""
+    """What identifies a path's state: the content of a file, the configuration files in a directory."""
     path = os.path.expanduser(word)
     if os.path.isdir(path):
         inside = os.path.join(path, _IN_WORKSPACE)
@@ -187,7 +188,7 @@ def _changed(path: str) -> tuple[int, int, int] | None:
 
 
 def _content(path: str) -> bytes | None:
-    """The content of a regular file or of one the kernel makes; never waits on a pipe or a device."""
+    """The content of a regular file, or of one in /proc or /sys. Never blocks on a FIFO or device."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""What git would run because a repository says so: programs named in its own configuration, and its hooks.
+"""What a repository makes git run: programs named in its own configuration, and its hooks.
 
-git has no setting that turns off the programs of one repository's configuration, so it is read here, and a key that
-is not known to run nothing counts. https://git-scm.com/docs/git-config
+git has no setting that disables the programs in one repository's configuration. So the configuration is read here,
+and every key that is not known to be harmless counts as one that runs a program. https://git-scm.com/docs/git-config
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HARMLESS = re.compile(
       worktree\.guessremote|http\.(?:postbuffer|lowspeedlimit|lowspeedtime|version)""",
     re.VERBOSE,
 )
-# Part of what a command that changes something does; inside the sandbox they run like the project's own tests.
+# Hooks that belong to commands which change something. In the sandbox they run, like the project's own tests.
 _WANTED_BY_CHANGES = re.compile(
     r"filter\..+\.(?:clean|smudge|process|required)|core\.hookspath|merge\..+\.(?:name|driver)"
 )
@@ -46,8 +46,8 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
 
 
 def git_runs(directory: str, looks: bool, sandboxed: bool) -> str | None:
-    """What of the repository at or above a directory git would run, for a person; None when nothing. `looks` says
-    that the command changes nothing."""
+    """What the repository of a directory would make git run, as text for a person; None if nothing. `looks` means
+    that the git command only reads."""
     found = _repository_of(directory)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def _problem(tree: str, git: str, *, looks: bool, sandboxed: bool, depth: int) -
 
 
 def _repository_of(directory: str) -> tuple[str, str] | None:
-    """The working tree and the git directory that git would find from here."""
+    """The working tree and the git directory that git would find from this directory."""
     place = os.path.realpath(directory or ".")
     while True:
         git = os.path.join(place, ".git")
@@ -101,7 +101,7 @@ def _text(path: str) -> str:
 
 
 def _keys(path: str) -> Iterator[str]:
-    """Every key a configuration may set. What can't be read as one is given as it is, so that it counts."""
+    """Every key that a configuration may set. A line that can't be parsed is returned as it is, so that it counts."""
     section = ""
     for line in _text(path).splitlines():
         rest = line.strip()
@@ -149,7 +149,7 @@ def _submodules(tree: str, git: str) -> Sequence[str]:
 
 @lru_cache(maxsize=64)
 def _listed(tree: str, index: str, _time: int, _size: int, _inode: int) -> Sequence[str]:
-    """The submodules in an index; asked of git only where the index may have one."""
+    """The submodules in an index. git is asked only if the index may have one."""
     folder = os.path.dirname(index)
     parts = [index, *(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("sharedindex."))]
     if not any(_GITLINK in _bytes(part) for part in parts):

@@ -1,4 +1,4 @@
-"""Secrets of the user's own, in files that nobody else can read."""
+"""The user's own secrets, in files that nobody else can read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST = 16
 
 
 def http_token(*, new: bool = False) -> tuple[str, Path]:
-    """The user's own token for the HTTP server, made at its first use, and the file it is kept in."""
+    """The user's own token for the HTTP server, created at its first use, and the file that holds it."""
     directory = private_directory(state_directory())
     path = directory / "http-token"
     if new:
@@ -27,22 +27,22 @@ def http_token(*, new: bool = False) -> tuple[str, Path]:
 
 
 def _make_token(path: Path) -> None:
-    """Written whole before it has its name, so that a second server that starts now finds a token or none."""
+    """Writes the file completely before it gets its name, so that another server never reads half a token."""
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(32) + "\n")
-        with contextlib.suppress(FileExistsError):  # somebody was faster: theirs counts
+        with contextlib.suppress(FileExistsError):  # another server was faster: its token counts
             os.link(fresh, path, follow_symlinks=False)
     finally:
         os.unlink(fresh)
 
 
 def read_tokens(path: Path | str) -> list[tuple[str, str]]:
-    """Tokens with the names of who has them: a line is `TOKEN` or `NAME TOKEN`, `#` starts a comment.
+    """Tokens and the names of their owners. A line is `TOKEN` or `NAME TOKEN`; `#` starts a comment.
 
-    Raises InvalidArgument for a file that others can read or change, or that has no good token in it.
+    Raises InvalidArgument if others can read or change the file, or if a token in it is too short.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -57,7 +57,7 @@ def read_tokens(path: Path | str) -> list[tuple[str, str]]:
     found = [(_name(words, number), words[-1]) for number, words in enumerate(lines, 1) if words]
     if not found or any(len(token) < SHORTEST for _, token in found):
         raise InvalidArgument(
-            f"the token file {str(path)!r} needs tokens of {SHORTEST} characters at least, a line each"
+            f"the token file {str(path)!r} needs tokens of at least {SHORTEST} characters, one per line"
         )
     return found
 

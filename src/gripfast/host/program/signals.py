@@ -10,7 +10,7 @@ ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 async def wait_for_end() -> str:
-    """Returns, with its name, when a signal asks this process to end."""
+    """Waits until a signal asks this process to end. Returns the signal's name."""
     with anyio.open_signal_receiver(*ENDINGS) as signals:
         async for number in signals:
             return number.name

@@ -1,4 +1,4 @@
-"""A person's own files, that programs of theirs read: named with `~`, replaced whole or not at all."""
+"""The user's own files, which their other programs read: named with `~`, replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_user_file(path: str) -> str | None:
 
 
 def write_user_file(path: str, text: str) -> None:
-    """Keeps the mode, and the link if it is one. Raises InvalidArgument if it can't be written."""
+    """Replaces the file; its mode stays, and a link stays a link. Raises InvalidArgument if it can't be written."""
     real = os.path.realpath(path)
     try:
         os.makedirs(os.path.dirname(real), exist_ok=True)

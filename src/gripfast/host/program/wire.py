@@ -1,7 +1,7 @@
-"""Standard input and output as a wire of lines: read and written by the event loop, kept from everyone else.
+"""Standard input and output as a wire of lines, read and written by the event loop and by nobody else.
 
 While a wire is claimed, descriptor 0 is the null device and 1 is standard error, so that nothing else in the
-process, and no child of it, can read from the wire or write a stray word onto it.
+process, and no child of it, can read from the wire or write to it by accident.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PTMX = (5, 2)
 
 
 class LineTooLong(Exception):
-    """A line longer than the wire takes; it was read to its end and thrown away."""
+    """Stands for a line that was too long: it was read to its end and discarded."""
 
 
 @contextmanager
 def claim_wire(limit: int, first: bytes = b"") -> Generator[Wire]:
-    """Takes standard input and output for the protocol, and gives them back at the end. `first` was read from
-    standard input before."""
+    """Takes standard input and output for the protocol, and restores them at the end. `first` are bytes that were
+    already read from standard input."""
     fds = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     wire = None
     try:
@@ -61,14 +61,14 @@ def _divert() -> None:
 
 
 def _flush() -> None:
-    """What a tool printed may still wait in a buffer; given back first, it would end up on the wire."""
-    with suppress(OSError, ValueError):  # full, or closed
+    """Flushes what a tool has printed: if standard output were restored first, the text would end up on the wire."""
+    with suppress(OSError, ValueError):  # the disk is full, or the stream is closed
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - started without one
             sys.stdout.flush()
 
 
 class Wire:
-    """Lines in, bytes out, without a thread between: a thread costs each message more than the work does."""
+    """Lines in, bytes out, without a thread in between: a thread costs each message more than the work itself."""
 
     def __init__(self, source: int, sink: int, limit: int, first: bytes = b"") -> None:
         self._source = source
@@ -82,7 +82,7 @@ class Wire:
         self._reading = False
         self._unsent: deque[_Message] = deque()
         self._unsent_bytes = self._sent_bytes = 0
-        self._relief = asyncio.Event()  # set for a moment whenever there is room again
+        self._relief = asyncio.Event()  # set briefly whenever there is room to write again
         self._sending = False
         self._fault: OSError | None = None
         self._loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class Wire:
         self._sink.close()
 
     async def lines(self) -> AsyncGenerator[bytes | LineTooLong]:
-        """Every line without its end; one that is too long comes as a LineTooLong in its place."""
+        """Yields every line without its newline, and a LineTooLong in place of one that is too long."""
         rest, seen, dropping = bytearray(), 0, False
         async for chunk in self._stream():
             rest += chunk
@@ -111,7 +111,7 @@ class Wire:
     async def _stream(self) -> AsyncIterator[bytes]:
         try:
             self._listen()
-        except PermissionError:  # a regular file: the loop can't wait for one
+        except PermissionError:  # epoll_ctl(2) refuses regular files with EPERM
             while self._chunks:
                 yield self._chunks.popleft()
             while chunk := await anyio.to_thread.run_sync(os.read, self._source, _CHUNK, abandon_on_cancel=True):
@@ -149,7 +149,7 @@ class Wire:
     def _take(self) -> None:
         try:
             chunk = os.read(self._source, _CHUNK)
-        except BlockingIOError:  # somebody else at the other end made it non-blocking
+        except BlockingIOError:  # another process that shares this descriptor made it non-blocking
             return
         except OSError:
             chunk = b""
@@ -163,8 +163,8 @@ class Wire:
         self._arrived.set()
 
     async def write(self, data: bytes) -> None:
-        """Returns when all is written; raises OSError when nobody reads. What was begun is written to its end even
-        where the caller is cancelled meanwhile: half a message would spoil every one after it."""
+        """Returns when everything is written; raises OSError if nobody reads. Once begun, a message is written to its
+        end even if the caller is cancelled: half a message would spoil every one after it."""
         message = _Message(memoryview(data), self._loop.create_future())
         self._unsent.append(message)
         self._unsent_bytes += len(data)
@@ -175,8 +175,8 @@ class Wire:
             raise self._fault
 
     async def room(self, patience: float) -> bool:
-        """Waits while too much is written that the other end does not take. False: it has closed its own side, and
-        took nothing for `patience` seconds."""
+        """Waits while too many bytes wait to be sent. False if the other end has closed its own side and has read
+        nothing for `patience` seconds."""
         while self._is_crowded:
             sent = self._sent_bytes
             with anyio.move_on_after(patience):
@@ -190,7 +190,7 @@ class Wire:
         return len(self._unsent) > _MANY_UNSENT or self._unsent_bytes > _HIGH_WATER
 
     def _send(self) -> None:
-        """As much as the other end takes now; the loop comes back here when it takes more."""
+        """Sends as much as the other end takes now. The event loop calls it again when there is room for more."""
         try:
             while self._unsent:
                 self._advance(self._unsent[0])
@@ -232,7 +232,7 @@ class Wire:
 
 
 class _Message:
-    """What is left of a message, and who waits for it to be gone."""
+    """The unsent rest of a message, and the future of the sender that waits for it."""
 
     __slots__ = ("done", "rest")
 
@@ -246,14 +246,14 @@ class _Message:
 
 
 def _is_hung_up(fd: int) -> bool:
-    """Whether the other end was closed, though there may be something left to read."""
+    """Whether the other end was closed; there may still be something left to read. See poll(2)."""
     poll = select.poll()
-    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # being closed is told unasked, half closed only on Linux
+    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # POLLHUP always comes; POLLRDHUP (half closed) is Linux only
     return bool(poll.poll(0))
 
 
 class _Sink:
-    """Where bytes go, without ever blocking and without a change that whoever shares the descriptor would notice."""
+    """Writes bytes without ever blocking, and without changing the descriptor for others that share it."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -271,7 +271,7 @@ class _Sink:
         self._ready.register(self.fd, select.POLLOUT)
 
     def put(self, data: memoryview) -> int:
-        """How many bytes went; BlockingIOError for none."""
+        """Writes some bytes and returns how many. Raises BlockingIOError if none could be written."""
         if self._socket is not None:
             return self._socket.send(data, socket.MSG_DONTWAIT)
         if self._own:
@@ -288,7 +288,7 @@ class _Sink:
 
 
 def _can_be_opened_again(found: os.stat_result) -> bool:
-    """Whether its name leads to the same thing: a pipe, or a terminal; the other end of one would be a new one."""
+    """Whether opening /proc/self/fd/N gives the same pipe or terminal; a pty's master end would give a new pair."""
     if stat.S_ISCHR(found.st_mode):
         return (os.major(found.st_rdev), os.minor(found.st_rdev)) != _PTMX
     return stat.S_ISFIFO(found.st_mode)

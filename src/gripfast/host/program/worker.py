@@ -1,4 +1,4 @@
-"""Work on hostile input in processes of their own: bounded in time and memory, and nothing lost when one crashes."""
+"""Runs work on hostile input in separate processes, with limits on time and memory; a crash there does no harm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PIECE = 1 << 16
 
 
 class WorkerFault(Exception):
-    """An order was not answered. The message says why, as the end of a sentence about the data."""
+    """A request was not answered. The message says why, as the end of a sentence about the data."""
 
 
 class _BrokeDown(WorkerFault):
@@ -36,8 +36,8 @@ class _BrokeDown(WorkerFault):
 
 
 class Workers:
-    """Up to `MOST` processes that run one function, named as `module:function`, which takes an order and bytes and
-    returns a dict. They start when they are needed, and end when they are idle or this is closed."""
+    """Up to `MOST` processes that run one function, named as `module:function`, which takes a request (`order`) and
+    bytes and returns a dict. They start when they are needed, and end when they are idle or this is closed."""
 
     def __init__(self, function: str, *, seconds: float = SECONDS) -> None:
         self._function = function
@@ -48,13 +48,13 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """How many orders are worked on at a time."""
+        """How many requests are being worked on."""
         return max(1, min(MOST, os.cpu_count() or 1))
 
     def ask(
         self, order: dict[str, Any], data: bytes, *, is_cancelled: Callable[[], bool] = lambda: False
     ) -> dict[str, Any]:
-        """One answer. May be called from several threads. Raises WorkerFault when there is none."""
+        """The answer to one request. May be called from several threads. Raises WorkerFault if there is none."""
         with self._places:
             answer = self._answer(order, data, is_cancelled)
         if "fault" in answer:
@@ -69,7 +69,7 @@ class Workers:
             worker.end()
             if worker.is_new:
                 raise
-            return self._answer(order, data, is_cancelled)  # it may have ended while it was idle
+            return self._answer(order, data, is_cancelled)  # it may have died while it was idle: try another
         except BaseException:
             worker.end()
             raise
@@ -93,7 +93,7 @@ class Workers:
             self.close()
 
     def close(self) -> None:
-        """Ends the idle processes; those at work end with their order."""
+        """Ends the idle processes; busy ones end after their request."""
         self._closed = True
         while True:
             try:
@@ -150,7 +150,7 @@ class _Worker:
         return json.loads(received[_LENGTHS.size : length])
 
     def _exchange(self, unsent: memoryview, received: bytearray) -> memoryview:
-        """Waits a moment for what can be written or read, and does it."""
+        """Waits briefly until something can be written or read, then writes or reads it."""
         sending = [self._input] if unsent else []
         readable, writable, _ = select.select([self._output], sending, [], _LOOK_SECONDS)
         if readable:
@@ -181,7 +181,7 @@ def _framed(order: dict[str, Any], data: bytes) -> bytes:
 
 
 def _complete(received: bytearray) -> int | None:
-    """The length of a whole answer with its head, once it is there."""
+    """The length of the answer with its header, once all of it has arrived."""
     if len(received) < _LENGTHS.size:
         return None
     length = _LENGTHS.size + _LENGTHS.unpack_from(received)[0]

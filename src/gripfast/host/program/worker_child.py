@@ -1,6 +1,6 @@
-"""Run as a program of its own by worker.py: answers orders on standard input with one function of one module.
+"""The program that worker.py starts: answers requests on standard input by calling one function of one module.
 
-Whatever that function is given may be made to take for ever, or all memory, or to crash: here it can be stopped.
+Hostile input may make that function run for ever, use all memory, or crash; in a separate process it can be stopped.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LENGTHS = struct.Struct("!II")
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # a library may print; only answers may go to the pipe
     order = _first()
     threading.Thread(target=_leave_with, args=(order["parent"],), daemon=True).start()
     for limit, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(limit, (most, most))
-    sys.path += order["path"]  # behind the standard library
+    sys.path += order["path"]  # after the standard library
     module, _, name = order["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
     while (question := _next()) is not None:
@@ -43,7 +43,7 @@ def _first() -> dict[str, Any]:
 
 
 def _next() -> tuple[dict[str, Any], bytes] | None:
-    """The next order and its data; None when there is no more to do."""
+    """The next request and its data; None at the end of the input."""
     if not select.select([0], [], [], IDLE_SECONDS)[0]:
         return None
     head = _read(_LENGTHS.size)
@@ -54,7 +54,7 @@ def _next() -> tuple[dict[str, Any], bytes] | None:
 
 
 def _read(size: int) -> bytes:
-    """So many bytes from standard input, past any buffer: `select` must see what is left."""
+    """Reads so many bytes from standard input, unbuffered, so that `select` sees what is left."""
     pieces: list[bytes] = []
     while size > 0 and (piece := os.read(0, min(size, 1 << 20))):
         pieces.append(piece)
@@ -80,7 +80,7 @@ def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
 
 
 def _leave_with(parent: int) -> None:
-    """Ends this process soon after the one that asked has been killed."""
+    """Ends this process soon after its parent has been killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

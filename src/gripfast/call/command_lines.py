@@ -1,4 +1,4 @@
-"""Judging a shell line: every command of it, by the rules, or what can be said when it can't be proved."""
+"""Applies the rules to a shell line: to each of its commands, or to what is seen of a line that can't be analysed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gripfast.text.fold import folded
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A rule made ready. `order` is its place among the rules."""
+    """A compiled rule. `order` is its position among the rules."""
 
     order: int
     rule: PermissionRule
@@ -42,7 +42,7 @@ class _Known:
 
 
 _Shelf: TypeAlias = Mapping[str, Sequence[_Known]]
-_ANY = ""  # the shelf of rules that name no program
+_ANY = ""  # the key of rules that name no program
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class LineRules:
         return replace(decision, commands=commands, parts=tuple(parts))
 
     def _may_make_names(self, command: Command) -> bool:
-        """Whether a command may put files where there were none: whatever is not known to only look."""
+        """Whether a command may create files: true for any program that is not known to only read."""
         if any(redirect.way == "write" and redirect.target != "/dev/null" for redirect in command.redirects):
             return True
         if not command.words or command.words[0] == "cd":
@@ -106,7 +106,7 @@ class LineRules:
         return any(" ".join(map(str, argv[1:end])) in GIT_CHANGING for end in (2, 3)) and argv[0] == "git"
 
     def _read(self, line: str) -> Script | NotProvable:
-        """Level one where every word is known; level two where every command is."""
+        """Reads the line at level one if every word is known, or at level two if at least every command is."""
         proof = recognise(line)
         if isinstance(proof, Proved):
             return Script(tuple(Command(argv) for argv in proof.commands))
@@ -119,7 +119,7 @@ class LineRules:
         roots = self.places.workspace.roots
         here = self.places.facts.directory() or (roots[0] if roots else "")
         known = not any(self.places.outside(value) for value in script.values)
-        # In a loop, what stands before a `cd` runs after it as well.
+        # In a loop, the commands before a `cd` also run after it.
         lost = any(command.repeated and without_command(command.words)[:1] == ("cd",) for command in script.commands)
         changed = any(command.repeated and may_place_links(command.words) for command in script.commands)
         return replace(
@@ -132,7 +132,7 @@ class LineRules:
         )
 
     def _elsewhere(self, script: Script) -> Iterator[Decision]:
-        """Words that look relative are about another place when the shell is not in the workspace."""
+        """Relative paths name other places if the shell's working directory is outside the workspace."""
         here = self.places.facts.directory()
         if not self.inside_only or not here or self.places.workspace.holds(here):
             return
@@ -141,7 +141,7 @@ class LineRules:
             yield Decision("ask", f"the working directory, {escaped(here)}, is outside the workspace")
 
     def _fetched(self, script: Script) -> Iterator[Decision]:
-        """An interpreter without a script runs what it is fed; here it may be what another command fetches or
+        """An interpreter without a script runs its input, which may be what another command of the line downloads or
         decodes."""
         commands = [_innermost(command.words) for command in script.commands if command.words]
         names = {str(argv[0]).rpartition("/")[2] for argv in commands}
@@ -152,7 +152,7 @@ class LineRules:
             yield Decision("ask", f"`{_shown(fed[0])}` may run what the line fetches or decodes")
 
     def _made(self, script: Script) -> Iterator[Decision]:
-        """make runs what variables name, also those that the line sets before."""
+        """make runs programs that variables name, including variables that the line has set before."""
         if self.default_action == "allow" or not any(_makes(command.words) for command in script.commands):
             return
         if any(
@@ -162,7 +162,7 @@ class LineRules:
             yield Decision("ask", "make runs what variables name, and one is set before")
 
     def _judge_unproved(self, line: str, proof: NotProvable) -> Decision:
-        """Never allowed. Denied when a denied command is seen in it."""
+        """A line that can't be analysed is never allowed. It is denied if a denied command is seen in it."""
         if self.denies:
             seen = walked(line)
             caught = _first_caught(self.denies, sightings(seen))
@@ -177,7 +177,7 @@ class LineRules:
     # --- one command ---
 
     def _judge_part(self, command: Command, places: LinePlaces) -> Decision:
-        """A command and what the shell opens for it."""
+        """Judges a command and the files that the shell opens for it."""
         opened = [self._judge_redirect(redirect, places) for redirect in command.redirects]
         if command.words:
             judged = self._judge_command(command.words, places)
@@ -190,8 +190,8 @@ class LineRules:
         return strictest([Decision("allow", f"sets {names}" if names else "opens files"), *opened])
 
     def _leading(self, argv: Argv, places: LinePlaces) -> str:
-        """The words that people mean by "this command": `npm run`, `docker`. None for what runs its words, leaves the
-        workspace, or is asked about because of a place."""
+        """The leading words that a person would call "this command": `npm run`, `docker`. None for a command that
+        runs its arguments, leaves the workspace, or is asked about because of a place."""
         name = str(argv[0])
         if "/" in name or name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE or name in _BY_PLACE:
             return ""
@@ -232,7 +232,8 @@ class LineRules:
         return allowed or self._by_default(argv, places)
 
     def _judge_run(self, argv: Argv, places: LinePlaces, depth: int) -> Decision:
-        """A command that another program runs, and not the shell: the shell's own `echo` is a file there."""
+        """Judges a command that is run by another program instead of the shell, so that `echo` is a file and not the
+        shell's builtin."""
         judged = self._judge_command(argv, places, depth + 1)
         if judged.action == "allow" and is_shadowed(argv, places, by_shell=False):
             return Decision("ask", f"`{argv[0]}` is a file in the workspace, and not the system's", judged.rule)
@@ -245,8 +246,8 @@ class LineRules:
         return Decision("deny" if self._denies_the_rest() else "ask", reason)
 
     def _first_allow(self, argv: Argv, before: int | None, places: LinePlaces) -> Decision | None:
-        """The first rule that allows the command and can vouch for its words; ask where rules match but none can, for
-        the reason of the most specific."""
+        """The decision of the first rule that allows the command and all of its words. If rules match but none allows
+        every word: ask, with the reason of the most specific rule."""
         doubt: Decision | None = None
         specific = -1
         argv, places = places.as_git_moves(argv)
@@ -267,7 +268,7 @@ class LineRules:
         return doubt
 
     def _by_name(self, argv: Argv) -> Argv:
-        """A program of the project's own environment by its bare name: `.venv/bin/pytest` is pytest."""
+        """The command with the bare name of a program in the project's environment: `.venv/bin/pytest` is pytest."""
         path = str(argv[0])
         found = _OWN_PROGRAM.fullmatch(path)
         if found is None or self.places.workspace.outside(path):
@@ -277,7 +278,7 @@ class LineRules:
         return named if table is not None and table[1].project else argv
 
     def _problem(self, known: _Known, argv: Argv, places: LinePlaces) -> str | None:
-        """An allow holds only for words that the rule spelled out or the program's table knows."""
+        """Why an allow doesn't apply: it covers only words that the rule spells out or the program's table lists."""
         if known.rule.any_options:
             return self._what_is_unsafe_anyway(argv, places)
         if argv[0] == "npx" and known.pattern.open_end:
@@ -293,7 +294,7 @@ class LineRules:
         return Decision(self.default_action, reason)
 
     def _what_is_unsafe_anyway(self, argv: Argv, places: LinePlaces) -> str | None:
-        """Where every option is allowed: not what changes the meaning of later words, nor what leaves."""
+        """What is unsafe even with every option allowed: changing what later words mean, or leaving the workspace."""
         if argv[0] in SHELL_STATE and not self._is_known_builtin(argv, places):
             return f"`{argv[0]}` changes what later commands mean"
         if argv[0] == "env" and (problem := _environment_problem(argv)) is not None:
@@ -320,7 +321,7 @@ class LineRules:
 
 
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9:-]*")
-# What is asked about them is about places, or about options that run something.
+# Questions about these are about places, or about options that run something.
 _BY_PLACE = frozenset(
     "cp mv rm ln tee touch mkdir rmdir cd find fd fdfind sed sort xxd dd tar chmod chown rsync".split()
 )
@@ -333,13 +334,13 @@ _OWN_PROGRAM = re.compile(
 
 
 def _is_for_projects(judged: Decision) -> bool:
-    """Whether what decided would let the project's own code run."""
+    """Whether the rule that decided also allows the project's own code to run."""
     if judged.action != "allow" or judged.rule is None:
         return True
     return judged.rule.pattern not in VERSIONS and command_pattern(judged.rule.pattern).program in PROJECT
 
 
-# They fetch what is not on the machine, or make readable what nobody could read in the line.
+# These download something, or decode text that nobody could read in the line.
 _MAKES_INPUT = frozenset(
     """curl wget fetch aria2c lynx links http https xh nc ncat netcat socat telnet ftp sftp scp ssh openssl base64
     base32 basenc xxd uudecode gpg gunzip zcat gzip bunzip2 bzcat bzip2 unxz xzcat xz zstdcat zstd unzip tr
@@ -349,7 +350,7 @@ _FROM_INPUT = re.compile(r"-|/dev/(?:stdin|fd/0)|/proc/self/fd/0|-[a-zA-Z]{1,2}|
 
 
 def _innermost(argv: Argv) -> Argv:
-    """The command behind wrappers whose words are plain: `timeout 5 python3` is `python3`."""
+    """The command inside known wrappers: `timeout 5 python3` is `python3`."""
     for _ in range(DEEPEST):
         inner = unwrapped(argv)
         if inner is None:
@@ -386,7 +387,7 @@ def _is_shell(word: Word) -> bool:
 
 
 def _all_words(script: Script) -> Iterator[Word]:
-    """The words that may be programs: the first of each command, and all of those that run others."""
+    """The words that may be programs: the first of each command, and every word of a command that runs others."""
     for command in script.commands:
         runs = command.words and str(command.words[0]).rpartition("/")[2] in WRAPPERS
         yield from command.words if runs else command.words[:1]
@@ -413,8 +414,8 @@ def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Kn
 
 
 def _first_perhaps(shelves: Iterable[_Shelf], seen: Sequence[tuple[Words, int]]) -> tuple[_Known, Words] | None:
-    """A rule that asks or denies and would catch a command if the words that only the shell knows were the right
-    ones."""
+    """The first rule that asks or denies and may match the command, depending on the words that only the shell
+    knows."""
     for words, start in seen:
         if not any(isinstance(word, Unknown) for word in words[start:]):
             continue
@@ -430,7 +431,7 @@ def _by(known: _Known, words: Words) -> Decision:
 
 
 def _shown(words: Words) -> str:
-    """Enough of a command to know it by; the whole of it is in `Decision.commands`."""
+    """Enough of a command to recognise it; `Decision.commands` has all of it."""
     text = " ".join("…" if word is None else str(word) for word in words[:12])
     return escaped(text if len(words) <= 12 and len(text) <= 200 else f"{text[:200]} …")
 

@@ -22,8 +22,8 @@ class PermissionRule:
 
     `tool` is a tool's name in any case, `*`, or `effect:read`, `effect:write`, `effect:run` for all tools with
     that effect. `pattern` is a path glob for tools on files, or the words of a command for tools that run commands.
-    `any_options` accepts every option of the commands it allows. `undoable` holds only for commands whose every path
-    the session's record can bring back. `source` says where the rule comes from.
+    `any_options` accepts every option of the commands it allows. `undoable` limits it to commands whose every change
+    the session's record can undo. `source` says where the rule comes from.
     """
 
     tool: str
@@ -57,7 +57,7 @@ class PermissionRule:
         return self.tool.lower() in ("*", tool.lower(), f"effect:{effect}")
 
     def holds_for(self, tool: str, effect: str, stands_for: tuple[str, ...] = ()) -> bool:
-        """Whether it is about a tool or, if it asks or denies, about one that the tool stands for."""
+        """Whether it applies to a tool. If it asks or denies, it applies to tools that stand for that one too."""
         if self.is_about(tool, effect):
             return True
         return self.action != "allow" and any(self.is_about(name, effect) for name in stands_for)

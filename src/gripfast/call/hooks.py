@@ -27,7 +27,7 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """A yes with its reason, for the record; None is a yes without one."""
+    """Allows the call, with a reason for the record. A hook that returns None allows it without a reason."""
 
     reason: str
 
@@ -55,7 +55,7 @@ class Ask:
 
 
 Width: TypeAlias = Literal["always", "always_leading", "remember"]
-"""How much an "always" covers: this very call; the leading words of its commands; those, for all sessions to come."""
+"""What an "always" covers: exactly this call; its commands' leading words; or those in all future sessions too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class Question:
     leading: tuple[str, ...] = ()
     where: str = ""
     may_store: bool = False
-    preview: Callable[[], Awaitable[str]] | None = None  # gives the diff of what the call would change
+    preview: Callable[[], Awaitable[str]] | None = None  # returns the diff of what the call would change
 
     def widths(self) -> dict[Width, str]:
-        """What an "always" may cover, each in words, the narrowest first."""
+        """What an "always" may cover, with a description of each, the narrowest first."""
         widths: dict[Width, str] = {}
         if self.may_remember:
             widths["always"] = escaped(self.covers or "exactly this call")
@@ -116,12 +116,12 @@ def _argument_text(value: Any, *, whole: bool) -> str:
 
 
 Answer: TypeAlias = bool | Width
-"""Yes or no, or yes and the same for what `Question.widths` says."""
+"""Yes, no, or one of the ways to say "always" in `Question.widths`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer with who gave it (for the record) and, for a no, why (for the model)."""
+    """An answer, who gave it (for the record) and, for a no, the reason (for the model)."""
 
     answer: Answer
     by: str = ""
@@ -129,7 +129,7 @@ class Answered:
 
 
 Remember: TypeAlias = Callable[[str, str], None]
-"""Stores a rule that allows a tool on a pattern, for sessions to come."""
+"""Stores a rule that allows a tool on a pattern in future sessions."""
 AskCallback: TypeAlias = Callable[[Question], Awaitable[Answer | Answered]]
 PreToolCall: TypeAlias = Callable[
     [ToolCall, Tool, BaseModel], Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None
@@ -166,8 +166,8 @@ class CallGate:
         tell: Callable[[str], None] | None = None,
         preview: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
-        """Returns if the call may run, raises PolicyDenied if not. Asks the call's own `ask`, else the session's.
-        `tell` gets what was decided, and by whom; `preview` gives the diff for a question."""
+        """Returns if the call may run and raises PolicyDenied if not. Asks the call's own `ask`, or else the
+        session's. `tell` receives the decision and who made it; `preview` returns the diff for a question."""
         tell = tell or _nobody
         for hook in self.hooks:
             verdict: Any = hook(call, tool, arguments)

@@ -1,4 +1,4 @@
-"""Where the words of one line may point: which directories it may be in, what it may read and write there."""
+"""The places that the words of one line may name: possible working directories, and what may be read and written."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gripfast.call.shell.words import Argv, Command, Redirect, Unknown, Word
 from gripfast.text.below import is_below
 
 MOST_DIRECTORIES = 16
-# What a redirection to these names is: nothing, or what is open already. Others in /dev may be devices or the
-# network.
+# A redirection to one of these names does nothing, or uses a descriptor that is already open. Other names in /dev may
+# be devices or the network.
 _HARMLESS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 _AT_HOME = re.compile(r"\$\{?(?:HOME|OLDPWD|TMPDIR|XDG_\w+)\b|(?:^|[=:])~")
 _GLOB_MARKS = re.compile(r"[*?\[\]!^]")
@@ -28,14 +28,14 @@ class LinePlaces:
 
     workspace: Workspace
     facts: Facts
-    writes: Callable[[str], Decision]  # what the rules say to Write on a path
-    unknown_reads: bool  # whether places that nobody knows may be read
-    globs_written: bool = True  # no rule tells one file from another, so that names nobody knows yet may be written
-    directories: tuple[str, ...] = ("",)  # where the shell may be; "" where nobody knows
-    is_lost: bool = False  # it may be in more places than can be counted
-    trusting: bool = False  # what no rule is about is allowed, so that only what is surely closed is asked about
-    changes: bool = False  # some other command of the line may put links where there were none
-    has_changed: bool = False  # one before this has
+    writes: Callable[[str], Decision]  # what the rules decide about Write on a path
+    unknown_reads: bool  # whether places that only the shell knows may be read
+    globs_written: bool = True  # no rule distinguishes between files, so that names not known yet may be written
+    directories: tuple[str, ...] = ("",)  # the possible working directories; "" is an unknown one
+    is_lost: bool = False  # there are too many possible working directories
+    trusting: bool = False  # the default is allow, so that only places known to be closed are asked about
+    changes: bool = False  # another command of the line may create links
+    has_changed: bool = False  # an earlier command may have created links
     makes_names: bool = True  # another command of the line, or this one in a loop, may make files
 
     # --- reading ---
@@ -65,17 +65,18 @@ class LinePlaces:
     # --- writing ---
 
     def write_problem(self, word: Word) -> str | None:
-        """Why a place may not be written by a program that a rule allows to write. Such a rule vouches for places
-        that no rule is about; what a rule asks about, what is outside and what is protected stays closed."""
+        """Why a program that a rule allows to write may not write a place. Such a rule also allows places that no
+        rule is about, but not those that a rule asks about, that are protected, or that are outside."""
         decision = self.write(word, vouched=True)
         return None if decision.action == "allow" else decision.reason
 
     def knows_protected(self, word: Word) -> bool:
-        """Whether the scope knows if other programs run what this names: one path, and not all that is in it."""
+        """Whether the scope can tell if other programs run what this word names. It can for a single path, but not
+        for everything in a directory."""
         return self.facts.writes_to is not None and isinstance(word, str) and not word.endswith(("/.", "/./"))
 
     def write(self, word: Word, *, vouched: bool = False) -> Decision:
-        """Judged like Write on that path, in every directory where the shell may be."""
+        """Judges a written path like a call of Write, for every directory where the shell may be."""
         if isinstance(word, Unknown) and (word.glob is None or word.text.startswith("~")):
             return Decision("ask", f"it is known only later what `{word}` is, and it would be written")
         path = word.glob or "" if isinstance(word, Unknown) else word
@@ -95,7 +96,7 @@ class LinePlaces:
         return strictest([self._write_at(place, vouched=vouched) for place in places])
 
     def _unknown_way(self, path: str) -> str | None:
-        """Why nobody can say yet where a path leads."""
+        """Why it is not yet known where a path leads; None if it is."""
         if self.trusting:
             return None
         parts = path.split("/")
@@ -104,7 +105,7 @@ class LinePlaces:
         return "the line changes which files are there, so it may be a link by then" if self.changes else None
 
     def moving_problem(self, source: Word) -> str | None:
-        """Why a file or a tree may not be put elsewhere as it is."""
+        """Why a file or directory may not be moved or copied."""
         if self.is_lost or (isinstance(source, Unknown) and source.glob is None):
             return f"`{source}` is known only later"
         path = str(source.glob if isinstance(source, Unknown) else source)
@@ -113,7 +114,7 @@ class LinePlaces:
         return next((problem for problem in problems if problem is not None), None)
 
     def removal_problem(self, word: Word) -> str | None:
-        """Why what a word names could not be brought back once it is removed."""
+        """Why the removal of what a word names could not be undone."""
         if self.is_lost or self.has_changed or (isinstance(word, Unknown) and word.glob is None):
             return f"it is known only later what `{word}` is"
         path = str(word.glob if isinstance(word, Unknown) else word)
@@ -121,8 +122,8 @@ class LinePlaces:
         return next(filter(None, map(self.facts.removal_problem, places)), None)
 
     def may_be_option(self, word: Unknown) -> bool:
-        """Whether a word that only the shell knows may become an option. A pattern may not where no name starts with
-        a dash and the line makes none."""
+        """Whether a word that only the shell knows may become an option. A glob can't if no file name starts with a
+        dash and the line creates no files."""
         if not word.may_be_option or word.glob is None or word.glob.startswith("-"):
             return word.may_be_option
         return self.is_lost or self.makes_names or any(map(self.facts.has_dashes, self.directories))
@@ -149,14 +150,14 @@ class LinePlaces:
         return None if hidden is None else f"`{hidden}` may be a file that other programs run"
 
     def _spelled(self, path: str) -> str:
-        """As rules read paths: from the first root, absolute elsewhere."""
+        """A path as rules match it: relative to the first root, or absolute if it is elsewhere."""
         first = self.workspace.roots[0].rstrip("/") if self.workspace.roots else ""
         if first and path.startswith(first + "/"):
             return path[len(first) + 1 :]
         return path
 
     def redirection(self, redirect: Redirect) -> Decision:
-        """What the shell itself opens for a command."""
+        """Judges a file that the shell itself opens for a command."""
         if redirect.way == "write":
             return self.write(redirect.target)
         target = redirect.target
@@ -201,8 +202,8 @@ _CHANGING = frozenset(
 
 
 def may_place_links(argv: Argv) -> bool:
-    """Whether git may put other files, and so links, in place of those that were there. Programs that run the
-    project's code may too, but those could as well write where the link leads."""
+    """Whether a git command may replace files, and so create links. Programs that run the project's code may create
+    links too, but they could also write to the link's target directly."""
     words = [str(word) for word in argv]
     while "git" in words:
         words = words[words.index("git") + 1 :]
@@ -213,7 +214,7 @@ def may_place_links(argv: Argv) -> bool:
 
 
 def without_command(words: Argv) -> Argv:
-    """`command cd x` is `cd x`, in this very shell."""
+    """Drops a leading `command`: `command cd x` is `cd x`, in the same shell."""
     while words[:1] == ("command",):
         words = words[1:]
     return words
@@ -225,5 +226,5 @@ def _directory(words: Argv) -> str | None:
 
 
 def _may_step_up(glob: str) -> bool:
-    """`.*` may match `..`, and names that start with a dot."""
+    """Whether a glob may match `..`, as `.*` does."""
     return any(part.startswith(".") and any(mark in part for mark in "*?[") for part in glob.split("/"))

@@ -1,4 +1,4 @@
-"""Who writes down what calls did. `host/record` implements it; the corridor knows only this."""
+"""The interface of the record of calls. `host/record` implements it; `run_call` knows only this."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ class RunningCall(Protocol):
     """One call while it runs."""
 
     def decided(self, decision: str) -> None:
-        """The call may run, or not: by which rule, or by whose word."""
+        """The call was allowed or refused, by which rule or by whom."""
         ...
 
     def end(
         self, *, size: int = 0, output_ref: str | None = None, error: str | None = None, answer: str = ""
     ) -> str | None:
-        """The call has ended with this answer. Gives what its answer should say about the record, if anything."""
+        """The call has ended with this answer. Returns what the answer should say about the record, if anything."""
         ...
 
 
 class Recorder(Protocol):
-    """Never raises: a record that can't be written is no reason to fail a call."""
+    """Records calls. Never raises: a call must not fail because its record can't be written."""
 
     def begin(self, id: str, tool: str, arguments: str) -> RunningCall: ...

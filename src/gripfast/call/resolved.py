@@ -1,4 +1,4 @@
-"""Whether a program is the one that a rule means, by the file its name leads to and the repository it looks at."""
+"""Whether a program is the one that a rule means, by the file its name leads to and the repository it reads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gripfast.call.shell.programs import BUILTINS, GIT_CHANGING, INTO_A_VENV, PR
 from gripfast.call.shell.words import Argv
 from gripfast.text.below import is_below
 
-# A tool that the project itself has chosen and pinned.
+# The table for any tool that the project itself has chosen and pinned.
 _PINNED = Program("*", operands="inside", project=True)
-_PACKAGE = re.compile(r"(?:@[\w-][\w.-]*/)?[\w-][\w.-]*", re.ASCII)  # no version, URL or path: those are fetched
-# Words that publish something or throw away data, for whatever tool.
+_PACKAGE = re.compile(r"(?:@[\w-][\w.-]*/)?[\w-][\w.-]*", re.ASCII)  # no version, URL or path: those are downloaded
+# Words that publish something or delete data, whatever the tool.
 _SENDS = re.compile(
     r"""(?:.*[:-])?(?:publish|unpublish|deploy|release|upload|push|submit|login|reset|destroy|drop)(?:[:-].*)?|np|vercel|
     netlify|wrangler|serverless|sst|gh-pages|surge|release-it|standard-version|.*semantic-release|firebase(?:-tools)?|
     supabase|eas|ngrok|localtunnel|lt|npm-publish""",
     re.VERBOSE,
 )
-# Programs that run the words they are given, or remove them.
+# Programs that run their arguments as commands, or delete the files they name.
 _RUNNERS = frozenset(
     """concurrently cross-env cross-env-shell dotenv dotenv-cli dotenvx dotenv-flow env-cmd nodemon shx zx npm npx
     pnpm yarn bun deno node sh bash npm-run-all npm-run-all2 run-s run-p run-z start-server-and-test start-test
@@ -32,8 +32,9 @@ _RUNS_TEXT = ("-e", "--eval", "-p", "--print", "-c", "--call", "-x", "--exec", "
 
 
 def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_looks: bool = False) -> str | None:
-    """A program that only looks must lie where the workspace can't put another; git must run nothing of its own.
-    `only_looks` is for a rule that doesn't let the project's code run, though the program might."""
+    """Why a program may not run: its file is in the workspace, where somebody may have replaced it, or git would run
+    something that the repository configures. `only_looks` is for a rule that doesn't allow the project's code to run,
+    though the program might run it."""
     name = str(argv[0])
     if name == "cd" and places.has_changed:
         return f"`cd {argv[-1]}`, which may be a link by then: the line changes which files are there"
@@ -46,7 +47,7 @@ def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_look
         return None
     file = places.facts.file_of(name)
     inside = file is not None and is_below(file, *places.workspace.roots)
-    held = places.facts.sandboxed and name == "uv"  # it finds an environment by itself; outside none can be written
+    held = places.facts.sandboxed and name == "uv"  # uv finds an environment itself, and can write none outside
     if found[0] in INTO_A_VENV and not inside and not held:
         return f"`{name}` does not belong to an environment in the workspace, so it would install elsewhere"
     if inside and (only_looks or not found[1].project):
@@ -55,8 +56,8 @@ def program_problem(argv: Argv, tables: Tables, places: LinePlaces, *, only_look
 
 
 def is_shadowed(argv: Argv, places: LinePlaces, *, by_shell: bool = True) -> bool:
-    """Whether a program that should be the system's is a file in the workspace. `by_shell` says that the shell runs
-    it, which has some of them itself."""
+    """Whether a program that should be the system's is a file in the workspace. `by_shell` means that the shell runs
+    it, which has some programs built in."""
     name = str(argv[0])
     file = None if (by_shell and name in BUILTINS) or name in PROJECT else places.facts.file_of(name)
     return file is not None and is_below(file, *places.workspace.roots)
@@ -66,7 +67,7 @@ _COPIES_TREES = re.compile(r"-[A-Za-z]*[rRa]|--recursive|--archive")
 
 
 def moving_problem(argv: Argv, places: LinePlaces) -> str | None:
-    """A tree that is moved or copied takes its links, hooks and settings with it."""
+    """Why a move or copy is unsafe: a directory takes its links, hooks and settings with it."""
     words = argv[2:] if argv[:2] == ("git", "mv") else argv[1:]
     if argv[0] == "cp" and not any(_COPIES_TREES.match(str(word)) for word in words):
         return None
@@ -81,7 +82,7 @@ def moving_problem(argv: Argv, places: LinePlaces) -> str | None:
 
 
 def removal_problem(argv: Argv, places: LinePlaces) -> str | None:
-    """Why what a command removes could not be brought back."""
+    """Why what a command removes could not be restored."""
     words = argv[1:]
     end = words.index("--") if "--" in words else len(words)
     operands = [*(word for word in words[:end] if not str(word).startswith("-")), *words[end + 1 :]]
@@ -94,12 +95,12 @@ def _git_words_problem(argv: Argv, places: LinePlaces) -> str | None:
     if words[:2] == ("git", "checkout") and (paths := [word for word in words[2:] if places.has(word)]):
         return f"`git checkout {paths[0]}` throws away what was changed there, if it is no branch"
     if words[:2] == ("git", "rebase") and not places.facts.sandboxed and {"--continue", "--skip"} & {*words[2:]}:
-        return "`git rebase` goes on with a list that may name programs to run"
+        return "`git rebase` continues with a list that may name programs to run"
     return None
 
 
 def git_problem(argv: Argv, places: LinePlaces) -> str | None:
-    """What git would run because the repository says so."""
+    """What the repository's configuration would make git run."""
     if argv[0] != "git":
         return None
     words = plainly(argv)
@@ -113,12 +114,12 @@ def git_problem(argv: Argv, places: LinePlaces) -> str | None:
 
 
 def npx_problem(argv: Argv, tables: Tables, places: LinePlaces, *, inside_only: bool) -> str | None:
-    """`npx` runs what the lock file names, and fetches what it doesn't."""
+    """Why an `npx` command is not safe. npx runs packages that the lock file names, and downloads any others."""
     words = argv[1:]
     while words and words[0] in ("--no-install", "--no", "-y", "--yes", "-q", "--quiet"):
         words = words[1:]
     if not words or not isinstance(words[0], str) or words[0].startswith("-"):
-        return "`npx` and no plain name of a program"
+        return "`npx` without the plain name of a program"
     name = words[0]
     if not _PACKAGE.fullmatch(name):
         return f"`npx {name}`: not the plain name of a package's program"

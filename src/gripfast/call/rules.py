@@ -36,17 +36,17 @@ from gripfast.text.patterns import PathGlob, path_glob
 
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
 
-_REASONS = 5  # that a decision about several subjects names
+_REASONS = 5  # the most reasons in a decision about several subjects
 
 
 @dataclass(frozen=True)
 class Permissions:
-    """Rules in order, and what happens to a call that none of them is about.
+    """Rules in order, and the default for a call that no rule is about.
 
     `inside_only` asks before anything that points outside the workspace, whose absolute paths are `roots`.
-    `programs` adds tables of options, by leading words. `narrowed_by` are rules that can only take away.
-    `unknown_reads`, where commands are sandboxed: a place that only the shell knows may be read. `facts` is what is
-    known of the machine.
+    `programs` adds tables of options, by leading words. `narrowed_by` are rules that can only restrict further.
+    `unknown_reads`, for sandboxed commands: they may read places that only the shell knows. `facts` is what is known
+    about the machine.
     """
 
     default_action: Action
@@ -70,7 +70,7 @@ class Permissions:
             check_program(program)
 
     def within(self, roots: Iterable[str], facts: Facts | None = None) -> Permissions:
-        """The same rules for a workspace at these absolute paths, on a machine of which `facts` are known."""
+        """The same rules for a workspace at these absolute paths, on the machine that `facts` describes."""
         at, known = tuple(roots), facts or self.facts
         layers = tuple(layer.within(at, known) for layer in self.narrowed_by)
         return replace(self, roots=at, narrowed_by=layers, facts=known)
@@ -78,8 +78,8 @@ class Permissions:
     def judge(
         self, *, tool: str, effect: str, spellings: Sequence[str], stands_for: tuple[str, ...] = ()
     ) -> Decision:
-        """`spellings` are the ways to write the subject: a path requested and real, or one shell line. `stands_for`
-        are tools whose rules that ask or deny hold here, too."""
+        """The decision about one subject. `spellings` are the ways to write it: a path as requested and as it really
+        is, or one shell line. `stands_for` are tools whose rules that ask or deny apply here too."""
         mine = self._judge_alone(tool, effect, spellings, stands_for)
         if not self.narrowed_by:
             return mine
@@ -111,7 +111,7 @@ class Permissions:
         return ready.files.judge(spellings)
 
     def _make_ready(self, tool: str, effect: str, stands_for: tuple[str, ...]) -> _Ready:
-        """The rules about this tool, sorted and compiled once."""
+        """The rules that apply to this tool, sorted and compiled once."""
         rules = [rule for rule in self.rules if rule.holds_for(tool, effect, stands_for)]
         inside = Workspace(self.roots) if self.inside_only else None
         writer = self.facts.writer
@@ -201,7 +201,7 @@ class FileRules:
 
 
 Spell: TypeAlias = Callable[[object], Sequence[str]]
-"""Gives the ways to write a path that is a call's subject."""
+"""Returns the ways to write a path that is a call's subject."""
 
 
 RulesHook: TypeAlias = Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow]
@@ -228,7 +228,7 @@ def rules_hook(permissions: Permissions, spell: Spell) -> RulesHook:
 
 
 def _about_line(permissions: Permissions, decision: Decision, token: str, covers: str) -> Ask:
-    """The question about a shell line: it is for the directory the shell is in now."""
+    """The question about a shell line. A yes applies only while the shell stays in its current directory."""
     where = permissions.facts.directory()
     asked = [part for part in decision.parts if part.action == "ask"]
     leading = tuple(dict.fromkeys(part.leading for part in asked)) if all(part.leading for part in asked) else ()
@@ -241,7 +241,8 @@ def _about_line(permissions: Permissions, decision: Decision, token: str, covers
 
 
 def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]]) -> tuple[str, str]:
-    """What an "always" remembers, and that in words: the tool on these subjects; without one, this call exactly."""
+    """The token that an "always" remembers, and its description: the tool on these subjects, or exactly this call if
+    it has none."""
     if not subjects:
         return f"{tool.name}\0{arguments.model_dump_json()}", f"{tool.name} with exactly these arguments"
     token = "\0".join((tool.name, *(name for spellings in subjects for name in spellings)))
@@ -252,7 +253,7 @@ def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]])
 
 
 def judged(permissions: Permissions, tool: Tool, subjects: Sequence[Sequence[str]]) -> Decision:
-    """What the rules say to a call of a tool on these subjects, each in all its spellings."""
+    """The decision of the rules about a call of a tool on these subjects, each in all its spellings."""
     traits = tool.traits
     return permissions.judge_each(
         tool=tool.name, effect=traits.effect or "", subjects=subjects, stands_for=traits.stands_for
@@ -260,7 +261,7 @@ def judged(permissions: Permissions, tool: Tool, subjects: Sequence[Sequence[str
 
 
 def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[Sequence[str]]:
-    """The subjects of a call as rules read them: paths in all their spellings, texts as they are."""
+    """The subjects of a call as rules match them: paths in all their spellings, texts unchanged."""
     subject = None if tool.traits.subject is None else getattr(arguments, tool.traits.subject)
     if subject is None:
         return ()

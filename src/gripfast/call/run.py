@@ -121,7 +121,8 @@ async def _value(
 
 
 def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
-    """What stands for a secret in answers must not get into a file in its place."""
+    """Refuses arguments with the placeholder that answers show instead of a secret: written to a file, it would
+    replace the secret."""
     name = secrets.placeholder_in(str(dict(arguments)))
     if name is not None:
         raise InvalidArgument(
@@ -140,12 +141,12 @@ async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
 
 
 def _placed_unasked(place: Callable[[Tool, Any, bool], Any], tool: Tool, part: object) -> Any:
-    """The place of one subject among several, for which nobody is asked."""
+    """Resolves one subject of several, without asking anybody."""
     return place(tool, part, False)
 
 
 def _each_placed(place: Callable[[Tool, Any], Any], tool: Tool, subjects: Subjects) -> Subjects:
-    """Every part at its place, or every reason why some have none."""
+    """Resolves every part. Raises one error with all reasons if some are refused."""
     parts: list[Any] = []
     faults: list[ToolError] = []
     for part in subjects.parts():
@@ -159,7 +160,7 @@ def _each_placed(place: Callable[[Tool, Any], Any], tool: Tool, subjects: Subjec
 
 
 def argument_text(call: ToolCall) -> str:
-    """The arguments as JSON text, as they were given."""
+    """The arguments as JSON text, as the caller sent them."""
     given = call.arguments
     if isinstance(given, bytes):
         return given.decode("utf-8", "replace")
@@ -167,7 +168,7 @@ def argument_text(call: ToolCall) -> str:
 
 
 def _facts(message: ToolMessage) -> dict[str, Any]:
-    """What the record keeps of an answer."""
+    """What the record stores of an answer."""
     ref, error = message.output_ref, message.error
     text = message.text
     size = len(text.encode("utf-8", "replace"))
@@ -183,7 +184,7 @@ def _with_note(message: ToolMessage, note: str | None) -> ToolMessage:
 
 
 def refusal(call: ToolCall, error: ToolError) -> ToolMessage:
-    said = visible(error.message)  # it may quote names, settings and what other programs said
+    said = visible(error.message)  # it may quote file names, settings and other programs' output
     content = (
         f"Permission denied: {said}"
         if error.code == "POLICY_DENIED"
@@ -238,7 +239,7 @@ class Session:
 
     @staticmethod
     def default_store() -> Store | None:
-        """The store of a session that is given no cache. `from gripfast import Session` sets the embedded one."""
+        """The store of a session without a cache of its own. `from gripfast import Session` sets the embedded one."""
         return None
 
     async def call(
@@ -260,7 +261,7 @@ class Session:
         id: str | None = None,
         ask: AskCallback | None = None,
     ) -> Any:
-        """What a tool returns, as it returns it: validated and judged like any call, but neither rendered nor cut.
+        """Runs a tool and returns its plain value: validated and judged like any call, but neither rendered nor cut.
         The tool may be one that the session does not list. Raises ToolError, unless the caller is cancelled."""
         self._require_open()
         tool = self.find(tool) if isinstance(tool, str) else tool
@@ -298,8 +299,8 @@ class Session:
         return definitions(self.tools.values(), form)
 
     def placed(self, tool: Tool, arguments: BaseModel, *, may_ask: bool = False) -> BaseModel:
-        """The arguments with the place that their subject leads to now, which is then judged, shown and opened.
-        Raises ToolError for a place that would be refused whatever the rules or a person say."""
+        """The arguments with their subject resolved to a place, which is then judged, shown and opened. Raises
+        ToolError for a place that would be refused whatever the rules or a person say."""
         subject = tool.traits.subject
         value = None if subject is None else getattr(arguments, subject)
         if self._place is None or value is None or isinstance(value, str) or subject is None:

@@ -87,7 +87,7 @@ class OutputCache:
         self._secrets: Callable[[], Redactor] | None = None
 
     def redact_with(self, secrets: Callable[[], Redactor]) -> None:
-        """From now on no secret that is known enters an answer or the store."""
+        """From now on, known secrets are removed from every answer and from the store."""
         self._secrets = secrets
 
     def read_with(self, tools: Iterable[Tool]) -> None:

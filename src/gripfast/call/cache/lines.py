@@ -194,7 +194,7 @@ def _line(number: int, body: bytes, length: int, clip: int) -> OutputLine:
 
 
 def _clipped_size(body: bytes, clip: int) -> int:
-    """The size in bytes of the first `clip` characters; a byte that is no UTF-8 counts as one."""
+    """The size in bytes of the first `clip` characters; an invalid byte counts as one character."""
     return len(body.decode("utf-8", "surrogateescape")[:clip].encode("utf-8", "surrogateescape"))
 
 

@@ -19,7 +19,7 @@ _OF_SDK_OBJECTS = ("tool_call_id", "tool_use_id", "call_id", "parts")
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """A tool output as a ToolMessage, and the keys that lead to it in its message; none if it is the message."""
+    """A tool output as a ToolMessage, and the keys that lead to it in its message (empty if it is the message)."""
 
     message: ToolMessage
     keys: Keys = ()

@@ -53,7 +53,7 @@ class Sink:
         self._readers = readers
         self._lock = threading.Lock()
         self._redactor = redactor
-        self._waiting = b""  # the end of what came, in which a secret may begin
+        self._waiting = b""  # the end of the output so far, in which a secret may begin
         self._size = 0
         self._head = bytearray()
         self._tail = bytearray()

@@ -16,8 +16,8 @@ from gripfast.errors import TimedOut
 
 STRAY_PREFIX = ".gripfast-"
 STRAY_SUFFIX = ".tmp"
-_STRAY = re.compile(r"\.gripfast-[0-9a-f]{16}\.tmp")  # exactly what `_stray_name` makes: others may be the user's
-_STRAY_AGE = 5.0  # seconds: a younger one may belong to somebody who has not locked it yet
+_STRAY = re.compile(r"\.gripfast-[0-9a-f]{16}\.tmp")  # only what `_stray_name` makes: others may be the user's
+_STRAY_AGE = 5.0  # seconds: the writer of a younger one may not have locked it yet
 _LOCK_WAIT = 30.0
 _LISTED = 20_000
 
@@ -31,7 +31,8 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Fresh:
-    """A new file beside its place: without a name where the system can do that, else with one that tells it."""
+    """A new file that will replace another: without a name (O_TMPFILE, see open(2)) if the system can do that, or
+    else with a name that `sweep_strays` recognises."""
 
     def __init__(self, dir_fd: int, *, nameless: bool = True) -> None:
         self._dir_fd = dir_fd
@@ -41,11 +42,11 @@ class Fresh:
             name = _stray_name()
             self.fd = os.open(name, _NEW, 0o666, dir_fd=dir_fd)
             self._name = name
-        with contextlib.suppress(OSError):  # tells a sweep that somebody is at work
+        with contextlib.suppress(OSError):  # tells `sweep_strays` that the file is in use
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def fill(self, data: bytes, like: int | None, *, sync: bool = True) -> None:
-        """The content, then what the old file had around it, then down to the disk."""
+        """Writes the content, copies the old file's owner, mode and attributes, and syncs it to disk."""
         view = memoryview(data)
         while view:
             view = view[os.write(self.fd, view) :]
@@ -55,7 +56,7 @@ class Fresh:
             os.fsync(self.fd)
 
     def publish_new(self, name: str) -> None:
-        """Become `name`; FileExistsError when somebody was faster."""
+        """Gives the file its name. Raises FileExistsError if somebody was faster."""
         if self._name is None:
             os.link(f"/proc/self/fd/{self.fd}", name, dst_dir_fd=self._dir_fd, follow_symlinks=True)
             return
@@ -69,14 +70,14 @@ class Fresh:
         self._remove_name()
 
     def _rename_to_new(self, name: str) -> None:
-        """Where there are no hard links: the directory's lock keeps other writers of ours away meanwhile."""
+        """For file systems without hard links: meanwhile the directory's lock keeps our other writers away."""
         with contextlib.suppress(FileNotFoundError):
             os.stat(name, dir_fd=self._dir_fd, follow_symlinks=False)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         self.publish_over(name)
 
     def publish_over(self, name: str) -> None:
-        """Take the place of `name`."""
+        """Replaces the file `name`."""
         if self._name is None:
             fresh = _stray_name()
             os.link(f"/proc/self/fd/{self.fd}", fresh, dst_dir_fd=self._dir_fd, follow_symlinks=True)
@@ -85,7 +86,7 @@ class Fresh:
         self._name = None
 
     def close(self) -> None:
-        """Nothing is left of it unless it was published."""
+        """Removes the file unless it was published."""
         self._remove_name()
         os.close(self.fd)
 
@@ -118,7 +119,7 @@ def _stray_name() -> str:
 
 
 def _take_after(fd: int, like: int) -> None:
-    """Owner, mode and extended attributes of the old file, as far as the system lets us."""
+    """Copies owner, mode and extended attributes of the old file, as far as the system allows it."""
     old, new = os.fstat(like), os.fstat(fd)
     mode = stat.S_IMODE(old.st_mode)
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and not _owned(fd, old):
@@ -146,7 +147,7 @@ def _copy_attributes(fd: int, like: int) -> None:
 
 @contextlib.contextmanager
 def locked(dir_fd: int, shown: str) -> Generator[int]:
-    """The directory's lock, by which writers of one file wait for each other; gives a descriptor to sync by."""
+    """Holds the directory's lock, so that writers of one file wait for each other. Yields a descriptor to sync."""
     fd = os.open(".", _DIRECTORY, dir_fd=dir_fd)
     try:
         _lock(fd, shown)
@@ -172,7 +173,7 @@ def _lock(fd: int, shown: str) -> None:
 
 
 class MadeDirectories:
-    """Directories made on the way to a new file; taken away again unless kept."""
+    """Directories that were created for a new file; removed again unless `keep` is called."""
 
     def __init__(self, dir_fd: int, names: tuple[str, ...]) -> None:
         self._made: list[tuple[int, str]] = []
@@ -194,7 +195,7 @@ class MadeDirectories:
         self._held.append(self.fd)
 
     def keep(self) -> list[int]:
-        """They stay. The descriptors of all directories that have got a new name, to be synced."""
+        """Keeps them. Returns the descriptors of all directories that have a new entry and must be synced."""
         changed = [above for above, _ in self._made] + [self.fd]
         self._made = []
         return changed
@@ -227,7 +228,7 @@ def sync_directory(dir_fd: int) -> None:
 
 
 def sweep_strays(dir_fd: int) -> int:
-    """Remove what writers that were killed left in a directory. How many were removed."""
+    """Removes the temporary files that killed writers left in a directory. Returns how many."""
     swept = 0
     fd = os.open(".", _DIRECTORY, dir_fd=dir_fd)
     try:
@@ -244,7 +245,7 @@ def sweep_strays(dir_fd: int) -> int:
 
 
 def _is_stray(dir_fd: int, name: str) -> bool:
-    """Old, a regular file, and nobody holds its lock."""
+    """Whether a file was left behind: it is old, regular, and nobody holds its lock."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError:

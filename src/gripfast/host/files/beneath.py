@@ -1,9 +1,9 @@
 """Confinement: a path becomes a held directory descriptor and one name in it, and never gets out of its root.
 
-Two ways lead there. `openat2` lets the kernel resolve the directory beneath the root's descriptor. The walk
-opens one directory after the other without following links; links are read and followed here, in sight. Links
-that openat2 refuses (absolute ones that point inside, ones that lead to another root) and missing paths go to
-the walk.
+There are two strategies. `openat2` lets the kernel resolve the directory beneath the root's descriptor (see
+openat2(2), RESOLVE_BENEATH). The walk opens one directory after the other without following links; it reads links
+and follows them itself, checking every step. Links that openat2 refuses (absolute ones that point inside, ones that
+lead to another root) and missing paths are left to the walk.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STEP_FLAGS = DIRECTORY_FLAGS | os.O_NOFOLLOW
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory that is held open; `anywhere` is the `/` that unrestricted reading starts from."""
+    """A directory that is held open. `anywhere` marks the `/` that unrestricted reading starts from."""
 
     given: str
     real: str
@@ -46,12 +46,12 @@ class Root:
     inode: int = 0
 
     def require_unmoved(self) -> None:
-        """Refuses a root that is no longer the directory it was."""
+        """Raises if the root's path no longer leads to the same directory."""
         if self.inode:
             require_unmoved(self.given, self.real, (self.device, self.inode))
 
     def rest(self, absolute: str) -> str | None:
-        """What follows this root in an absolute path, in either spelling; None when it is not below."""
+        """The part of an absolute path after this root, in either spelling; None if it is not below the root."""
         rest = after(self.real, absolute)
         return rest if rest is not None else after(self.given, absolute)
 
@@ -88,12 +88,12 @@ class ResolvedPath:
 
 
 class PathResolver:
-    """Finds places beneath roots, the first of which is where relative paths start."""
+    """Finds places beneath roots. Relative paths start at the first root."""
 
     def __init__(
         self, roots: Sequence[Root], strategy: Strategy, tmp: Callable[[str], Root | None] = lambda _: None
     ) -> None:
-        """`tmp` gives the root of the session's temporary directory for a path that means a place in it."""
+        """`tmp` returns the session's temporary directory as a root, for a path that leads into it."""
         self.roots = tuple(roots)
         self.strategy: Strategy = strategy
         self._tmp = tmp
@@ -108,7 +108,7 @@ class PathResolver:
         return None if root is None else (root, rest.lstrip("/"))
 
     def locate(self, text: str) -> ResolvedPath:
-        """One resolution of a path as it was given; what follows uses the place's descriptor."""
+        """Resolves a path once. All later steps use the descriptor of the place."""
         root, rest = self._start(text)
         root.require_unmoved()
         if self.strategy == "openat2":
@@ -132,7 +132,7 @@ class PathResolver:
 
 
 def _fast(root: Root, rest: str) -> ResolvedPath | None:
-    """The common case in one openat2: existing directories, a last name that is no link. Else None."""
+    """The common case with one openat2: the directories exist, and the last name is not a link. Otherwise None."""
     parent, _, name = rest.rpartition("/")
     if name in ("", ".", ".."):
         return None
@@ -160,7 +160,7 @@ def _fast(root: Root, rest: str) -> ResolvedPath | None:
 
 
 def _real_below(root: Root, fd: int) -> str:
-    """The real path of an open directory from its root. Not below it (moved away meanwhile): refused."""
+    """The real path of an open directory, from its root. Raises if it was moved out of the root meanwhile."""
     real = os.readlink(f"/proc/self/fd/{fd}")
     below = after(root.real, real)
     if below is None:  # perhaps the root itself was moved
@@ -189,7 +189,7 @@ class _Walk:
             raise
 
     def _run(self, todo: list[str]) -> ResolvedPath:
-        """`todo` holds the names still to go, the next one last."""
+        """`todo` holds the names that are left, the next one last."""
         while todo:
             name = todo.pop()
             if name == ".":
@@ -222,7 +222,7 @@ class _Walk:
             return None
 
     def _enter(self, name: str, found: os.stat_result) -> bool:
-        """Hold the next directory. False: it changed since it was looked at; look again."""
+        """Opens the next directory. False if it has changed since the lstat, which must then be repeated."""
         if not stat.S_ISDIR(found.st_mode):
             at = escaped(self._names(name))
             raise NotDirectory(f"`{at}` is not a directory, so `{self._text}` can't be below it")
@@ -258,7 +258,7 @@ class _Walk:
         return todo + _parts(target)
 
     def _jump(self, absolute: str, todo: list[str], what: str) -> list[str]:
-        """Go on at an absolute path, if a root holds it. What lies outside is passed by name, never opened."""
+        """Continues at an absolute path if a root contains it. Places outside are only named, never opened."""
         todo = list(todo)
         named = self._root in self._resolver.roots  # a path from a root doesn't climb into the temporary directory
         while (found := self._resolver.root_of(absolute, named=named)) is None and todo:

@@ -18,7 +18,7 @@ MOST_RECORDED, LARGEST_RECORDED = 20, 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The moment before a command, and what the files were that the session knows."""
+    """The state before a command: a mark of the watch, and the files that the session knows."""
 
     mark: Mark
     known: dict[str, Identity]
@@ -39,7 +39,7 @@ class Changes:
 
 
 def look(watch: Watch, reads: ReadLog) -> Look:
-    """The workspace before a command."""
+    """Notes the state of the workspace before a command."""
     mark = watch.mark()
     witness = WITNESS.get()
     if witness is not None:
@@ -110,7 +110,7 @@ def _identities(paths: Iterable[str]) -> dict[str, Identity]:
 
 
 def _differs(now: Identity, then: Identity) -> bool:
-    """A new link or a chmod moves the ctime alone: the content is the same."""
+    """Whether the content may differ. A new hard link or a chmod changes only the ctime."""
     return (now.inode, now.size, now.mtime_ns) != (then.inode, then.size, then.mtime_ns)
 
 
@@ -139,7 +139,7 @@ def _record(reads: ReadLog, path: str) -> None:
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            reads.forget(path)  # a pipe or the like now stands where the file was
+            reads.forget(path)  # the file was replaced by a pipe or the like
             return
         data = file.read(HASHED_BYTES + 1)  # it may grow while it is read
     reads.record(path, found, digest_of(data) if len(data) <= HASHED_BYTES else None)

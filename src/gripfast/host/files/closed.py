@@ -1,7 +1,7 @@
-"""Which names below the roots are closed to commands, exact at every look.
+"""Which names below the roots are closed to commands, exact at every call of `look`.
 
-A directory is listed again only when its ctime moved: making, removing or renaming a name in it moves that, and no
-program can set it back. So a look costs one stat a directory.
+A directory is listed again only if its ctime has changed. Creating, removing or renaming a name in it changes that
+time, and no program can set it back (see inode(7)). So `look` costs one stat for each directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEPENDENCIES = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _KERNEL = frozenset({"/proc", "/sys", "/dev"})
-# A clock tick of the file system: two changes within one leave the same ctime.
+# A tick of the file system's clock: two changes within one tick leave the same ctime.
 _TICK_NS = 50_000_000
 # Only for a root that holds the home directory: the whole machine is not looked through at every command.
 _WIDE_SECONDS = 2.0
@@ -67,8 +67,8 @@ class ClosedNames:
         self._wide = any(is_below(home, root) for root in self._roots)
 
     def look(self) -> tuple[ClosedName, ...]:
-        """Every closed name as things are now. What can't be listed is passed over, unless it is for want of
-        descriptors or memory: that raises OSError, since names would seem to be gone."""
+        """Every name that is closed now. A directory that can't be listed is skipped, unless descriptors or memory
+        ran out: then it raises OSError, since names would wrongly seem to be gone."""
         found = [name for start in self._starts() for name in start]
         waiting = [(root, False) for root in self._roots]
         waiting += [(place, True) for place in self._outside if os.path.isdir(place)]

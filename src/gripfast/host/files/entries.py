@@ -76,8 +76,8 @@ def _followed(fd: int, name: str) -> os.stat_result:
 
 
 def real_path(fs: ScopedFs, path: WorkPath) -> str:
-    """The absolute path a path stands for, links resolved; what is missing stays as it is written. Where that leaves
-    the scope, the links stay as they are: what lies outside is not told."""
+    """The absolute path, with links resolved as far as it exists. If that leaves the scope, the links stay
+    unresolved, so that nothing outside is revealed."""
     real = os.path.realpath(os.path.join(fs.roots[0], path.text))
     if fs.scope.read is None or is_below(real, *fs.roots):
         return real
@@ -116,7 +116,7 @@ def _existing_above(fs: ScopedFs, path: WorkPath) -> tuple[WorkPath, tuple[str, 
 
 
 def remove(fs: ScopedFs, path: WorkPath) -> None:
-    """Removes a file, a link itself, or a directory with all that is in it, unless something in it is protected."""
+    """Removes a file, a link (not its target), or a directory and its content, unless part of it is protected."""
     above, name = posixpath.split(path.text.rstrip("/"))
     if name in ("", ".", ".."):
         raise InvalidArgument(f"`{escaped(path.text)}` can't be removed; name a file or directory")

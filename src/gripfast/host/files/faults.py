@@ -1,4 +1,4 @@
-"""What the machine says when it refuses, in words for the caller."""
+"""The system's errors as messages for the caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, er
 
 
 def explained(error: OSError, path: str, doing: str) -> ToolError:
-    """The error a caller gets for one of the system's. `doing` is a verb: read, write, list."""
+    """The ToolError for an OSError. `doing` is a verb: read, write, list."""
     shown = escaped(path)
     match error.errno:
         case errno.ENOENT:

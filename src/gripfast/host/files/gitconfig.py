@@ -31,7 +31,7 @@ _RUNS = re.compile(r"\s*(?:!|ext::|fd::)|.*\\\Z", re.IGNORECASE)
 def harmless_part(text: str) -> tuple[str, tuple[str, ...]]:
     """A configuration without what isn't known to run nothing, and the names of what was left out.
 
-    A line that isn't plain (a value that goes on in the next line, a setting beside its section) is left out too.
+    A line that isn't simple (a value that continues on the next line, a setting on a section's line) is omitted too.
     """
     kept: list[str] = []
     dropped: list[str] = []

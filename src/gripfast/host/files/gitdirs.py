@@ -63,8 +63,8 @@ def named_directory(dot_git: str) -> str | None:
 
 
 def common_directory(dot_git: str) -> str | None:
-    """The repository that a `.git` file belongs to, if that repository says so too: anybody can write such a file,
-    but only git, in the repository itself, the answer to it."""
+    """The repository that a `.git` file belongs to, if the repository itself confirms that: anybody can write a
+    `.git` file, but the file that points back is inside the repository, where only git writes."""
     named = named_directory(dot_git)
     if named is None:
         return None
@@ -78,7 +78,7 @@ def common_directory(dot_git: str) -> str | None:
 
 
 def _text(path: str) -> str | None:
-    """The beginning of a small file; never waits for a FIFO, follows no link."""
+    """The beginning of a small file. Never blocks on a FIFO, follows no link."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

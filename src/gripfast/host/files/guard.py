@@ -1,4 +1,4 @@
-"""ReadLog: what a session has seen of each file, so that nothing is overwritten that it has not."""
+"""ReadLog: the state in which a session has last seen each file, so that it overwrites nothing it has not seen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from gripfast.errors import Conflict, NotRead
 
-HASHED_BYTES = 16 * 1024 * 1024  # above this the identity alone stands
+HASHED_BYTES = 16 * 1024 * 1024  # larger files are compared by identity only
 # Two changes within one tick of the file system's clock look the same. Younger files are always hashed.
 _SETTLED_NS = 50_000_000
-# Some file systems tell times in whole seconds, or every other one: vfat, HFS+, ext3, some servers.
+# Some file systems store times in steps of one or two seconds: vfat, HFS+, ext3, some network file systems.
 _COARSE_NS = 2_500_000_000
-_FINE_NS = 10_000_000  # a time that is a multiple of this may be such a one
+_FINE_NS = 10_000_000  # a time that is a multiple of this may come from such a file system
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Seen:
 
 
 def is_settled(found: os.stat_result) -> bool:
-    """Whether any further change would get another time than the last one got."""
+    """Whether any further change would get a different time."""
     tick = _SETTLED_NS if found.st_ctime_ns % _FINE_NS else _COARSE_NS
     return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick
 
@@ -64,7 +64,7 @@ def digest_of(data: bytes) -> str:
 
 class ReadLog:
     """One entry per real file, however it was spelled: found by device and inode, and by real path when a file
-    was replaced. Safe to share between threads. Not `required`, it only takes notes."""
+    was replaced. Safe to share between threads. Unless `required`, it records but refuses nothing."""
 
     def __init__(self, *, required: bool = True) -> None:
         self.required = required
@@ -85,12 +85,12 @@ class ReadLog:
             self._by_inode[seen.identity.device, seen.identity.inode] = seen
 
     def unchanged(self, real: str, found: os.stat_result) -> Seen | None:
-        """What was seen of a file at this path, where it can't be anything else by now."""
+        """What was last seen of the file at this path, if it can't have changed since."""
         seen = self._by_path.get(real)
         return seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
 
     def _doubt(self, seen: Seen) -> None:
-        """From now on it is not taken for unchanged, whatever its times say; unless something newer is known."""
+        """From now on the file doesn't count as unchanged, whatever its times say, unless a newer state is known."""
         with self._lock:
             if self._by_path.get(seen.real) is seen:
                 doubted = replace(seen, settled=False)

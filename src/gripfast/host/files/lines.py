@@ -12,7 +12,7 @@ from gripfast.host.files.encodings import TextForm
 
 CHUNK = 256 * 1024
 SLICE = 64 * 1024
-KEPT = 64 * 1024  # bytes kept of one line; of longer ones the length is told
+KEPT = 64 * 1024  # bytes kept of one line; for a longer one its length is reported too
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Opening files and directories: only what is what it seemed to be when it was looked at."""
+"""Opens files and directories, and makes sure that each is still what it was when its path was resolved."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_file(paths: ScopedPaths, path: WorkPath) -> OpenFile:
 
 
 def open_regular(paths: ScopedPaths, path: WorkPath, place: ResolvedPath) -> OpenFile | None:
-    """None: it was swapped since it was looked at."""
+    """Opens a regular file. None if it was replaced since its path was resolved."""
     if place.stat is None:
         raise not_found(paths, path, place)
     _require_regular(path, place.stat)

@@ -1,4 +1,4 @@
-"""What a place is, for file tools and commands alike: closed by a pattern, protected, or our own."""
+"""Whether a place is denied by a pattern, protected, or our own; the same for file tools and commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.program.own import own_places
 from gripfast.text.below import after, is_below
 
-# Protected names that nobody is asked about: git's own, and what decides over this program.
+# Protected names for which no question is asked: git's own, and what configures this program.
 _NEVER_ASKED = (".git", "git~1", "**/.config/gripfast", "gripfast.toml", ".gripfast.toml", ".gripfast")
 OWN_CODE = "what gripfast itself runs"
 OWN_SECRET = "gripfast's own state and secrets"

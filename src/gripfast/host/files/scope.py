@@ -1,4 +1,4 @@
-"""Scope: which places may be read and written. Paths are looked at once, here, when a session starts."""
+"""Scope: which places may be read and written. The paths of its roots are resolved once, when a session starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gripfast.host.files.patterns import Patterns
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 
-# What turns into code when somebody else's program next looks at it: never written unless the user lifts it.
+# Files that other programs run or obey when they next read them: never written unless the user lifts the protection.
 PROTECTED: tuple[str, ...] = (
     *".git git~1 .gitmodules .mcp.json".split(),
     *".claude .codex .cursor .gemini .opencode opencode.json .vscode .idea .zed .devcontainer .husky".split(),
@@ -29,7 +29,7 @@ AnyPath = str | os.PathLike[str]
 
 
 class WideRoot(InvalidArgument):
-    """A root that holds the home directory, where nobody said that this is meant. `how` says how to say so."""
+    """A root that contains the home directory, without the user's confirmation. `how` says how to confirm it."""
 
     def __init__(self, root: str, how: str) -> None:
         super().__init__(f"the root {root!r} holds your whole home directory; say so {how} or name less")

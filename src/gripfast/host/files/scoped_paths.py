@@ -21,8 +21,8 @@ from gripfast.text.escape import escaped
 
 
 class HeldRoots:
-    """The scope's directories, held open as long as somebody has this; and the session's temporary directory, once
-    somebody asks for it."""
+    """The scope's directories, held open as long as this object exists, and the session's temporary directory once it
+    is needed."""
 
     def __init__(self, scope: Scope) -> None:
         self.roots = tuple(_opened(scope))
@@ -36,7 +36,7 @@ class HeldRoots:
         """The temporary directory as a root, for a path that means a place in it."""
         beside = [root for root in self.roots if root.real.startswith("/tmp/")]
         if any(is_below(absolute, "/".join(root.real.split("/")[:3])) for root in beside):
-            return None  # beside a root that is itself below /tmp: the machine's, and outside
+            return None  # the machine's /tmp, because a root is below it: outside the scope
         if not self.tmp.holds(absolute):
             return None
         path, root = self.tmp.path(), self._tmp_root

@@ -1,4 +1,4 @@
-"""Watch: what changed below some directories since a mark, in time that grows with the changes and not with the tree.
+"""Watch: what changed below some directories since a mark, in time proportional to the changes, not to the tree.
 
 One inotify watch for each directory, set up once in the background. The kernel queues an event before the change
 returns to the program that made it, so once a command has ended its events can be read. An event only says where
@@ -33,7 +33,7 @@ from gripfast.text.below import is_below
 
 # Not looked into: what tools keep there is not what a command was asked to do.
 SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
-SLOW_WALK = 0.2  # seconds: a walk that takes less is not worth a word
+SLOW_WALK = 0.2  # seconds: a faster walk is not worth mentioning
 _LEAST_BUDGET = 2.0  # seconds a walk may take where there is no inotify; more if the first walk took long
 _BUDGET_TIMES = 4
 _CHECK_EVERY = 256
@@ -134,7 +134,7 @@ class Watch:
         return self._index.get(path)
 
     def take_note(self) -> str | None:
-        """What a person should know about how changes are found here; given once, and only if it costs them time."""
+        """A note for the user about slow change detection, returned once, and only if it costs them time."""
         if self._walk_seconds < SLOW_WALK:
             return None
         note, self._note = self._note, None
@@ -197,7 +197,7 @@ class Watch:
         return self._is_watching() or self._walk_within_budget()
 
     def _is_watching(self) -> bool:
-        """Not, once the limit of watches was reached."""
+        """Whether inotify is in use; not after the limit of watches was reached."""
         return self._notify is not None
 
     def _names(self, events: Sequence[Event]) -> tuple[dict[str, None], bool]:
@@ -311,7 +311,7 @@ class Watch:
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 self._without_inotify(error)
-            return  # gone meanwhile, or not ours to read
+            return  # gone meanwhile, or not readable
         self._watched[watch] = directory
         self._watch_of[directory] = watch
 

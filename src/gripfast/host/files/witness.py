@@ -1,4 +1,4 @@
-"""Witness: who is told, in the course of a call, what happens to files. The record sets one for each call."""
+"""Witness: is notified of everything a call does to files. The record sets one for each call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Replacement:
 
 
 class Witness(Protocol):
-    """Never raises: a record that can't be written is no reason to fail a call."""
+    """Receives the changes of one call. Never raises: a call must not fail because its record can't be written."""
 
     def replacing(self, *files: Replacement) -> None:
         """Called before anything is touched."""
@@ -35,13 +35,13 @@ class Witness(Protocol):
         ...
 
     def command_starts(self, watch: Watch) -> None:
-        """A command is about to run; what it changes will be told by `command_changed`."""
+        """A command is about to run; `command_changed` will report what it changed."""
         ...
 
     def command_changed(self, changes: Sequence[PathChange], watch: Watch) -> None: ...
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
-        """A command runs on when the call has ended; what it changes from now on belongs to the call."""
+        """A command continues after the call has ended; what it changes from now on still belongs to the call."""
         ...
 
 

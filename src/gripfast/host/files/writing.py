@@ -1,4 +1,4 @@
-"""Writing: the new content beside the old, then in its place, unless somebody else was faster."""
+"""Writing: a new file is written beside the old one and then replaces it, unless somebody else was faster."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class FileWriter:
             except Conflict:
                 if attempt >= _HASTY:
                     raise
-                done = None  # perhaps a colleague in this session is between writing and noting it
+                done = None  # another call of this session may have written the file and not recorded it yet
             except _SwappedError:
                 done = None
             except OSError as error:
@@ -123,8 +123,8 @@ class FileWriter:
         *,
         patient: bool,
     ) -> FileChange | None:
-        """One try. A hasty one locks only to publish, so that files don't wait for each other; a patient one locks
-        from the beginning, so that it can't be overtaken. None: the file changed meanwhile."""
+        """One attempt. A hasty one locks only to publish, so that files don't wait for each other; a patient one
+        locks from the beginning, so that nobody can overtake it. None if the file changed meanwhile."""
         with contextlib.ExitStack() as stack:
             place = stack.enter_context(writable(self._paths, path))
             if patient and not place.missing:
@@ -203,7 +203,7 @@ class FileWriter:
         return True
 
     def _sweep(self, dir_fd: int) -> None:
-        """Once for each directory that is written to: what killed writers left there."""
+        """Removes what killed writers left, once for each directory that is written to."""
         found = os.fstat(dir_fd)
         if (found.st_dev, found.st_ino) not in self._swept:
             self._swept.add((found.st_dev, found.st_ino))

@@ -33,8 +33,8 @@ class Background:
     length: int | None = None
     fault: ToolError | None = None
     pump: Pump | None = None  # of a command that began in the foreground
-    handed_at: float | None = None  # when the last answer said that it goes on, by the monotonic clock
-    told: bool = False  # whether an answer said how it ended
+    handed_at: float | None = None  # when an answer last said that it is still running, by the monotonic clock
+    told: bool = False  # whether an answer has reported how it ended
 
     def end_output(self) -> None:
         """Takes what was printed before the command ended, and nothing that comes later."""

@@ -26,7 +26,7 @@ _MOST_SHOWN = 200  # of the user's own entries in one cache directory
 @dataclass(frozen=True, slots=True)
 class ToolCache:
     """Where a tool keeps its cache. `ours` are the names in it that are private to commands, nothing: all of them.
-    `variable` is what the tool takes instead, with the folder in ours that it then means."""
+    `variable` is the tool's own setting for it, and the folder of ours to set it to."""
 
     home: str
     ours: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ _VARIABLES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Caches:
     """What a sandbox adds for caches: `over` are pairs of our directory and the user's, `shown` is what of the user's
-    stays readable there, `variables` are for the tools that are told."""
+    stays readable there, `variables` are set for tools that take their cache from the environment."""
 
     folder: str = ""
     over: tuple[tuple[str, str], ...] = ()

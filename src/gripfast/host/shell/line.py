@@ -1,4 +1,4 @@
-"""The line to a supervisor or to the broker: a socket that carries packets of words."""
+"""The line to a supervisor or to the broker: a socket that carries packets of fields, see unix(7), SOCK_SEQPACKET."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def receive(line: socket.socket) -> list[bytes]:
 
 
 def receive_with_socket(line: socket.socket) -> tuple[list[bytes], socket.socket | None]:
-    """The words, and the socket that came with them."""
+    """The fields of a packet, and the socket that came with it (SCM_RIGHTS)."""
     try:
         data, descriptors, _, _ = socket.recv_fds(line, 64 * 1024, 1)
     except BlockingIOError:

@@ -62,7 +62,7 @@ ON = Network()
 
 
 def parse_network(setting: NetworkSetting) -> Network:
-    """A network by its setting: "on", "off" or names and addresses. Raises InvalidArgument for anything else."""
+    """A network by its setting: "on", "off" or names and addresses. Raises InvalidArgument for any other."""
     if isinstance(setting, str):
         if setting in ("on", "off"):
             return Network(setting)
@@ -81,13 +81,13 @@ def _checked(text: str) -> str:
     name = plain_name(text)
     if name is None or not _NAME.fullmatch(name):
         raise InvalidArgument(
-            f"`network`: {text!r} is no name; write example.org, *.example.org or an address such as 10.0.0.0/8"
+            f"`network`: {text!r} is not a name; write example.org, *.example.org or an address such as 10.0.0.0/8"
         )
     return name
 
 
 def plain_name(text: str) -> str | None:
-    """A host's name as it is compared: lower case, ASCII, without the final dot. None: it is none."""
+    """A host's name as it is compared: lower case, ASCII, without the final dot. None if it is not one."""
     try:
         ascii_text = text if text.isascii() else text.encode("idna").decode()
     except UnicodeError:

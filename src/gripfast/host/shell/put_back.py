@@ -1,4 +1,4 @@
-"""Protected files where the sandbox can't keep them from being written: copies, put back after the command."""
+"""Restores protected files after a command, where the sandbox can't prevent writing them: from copies made before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Copy:
 
 
 class ProtectedCopies:
-    """What protected files said when a command began. Large ones are passed over, and so are more than 2,000."""
+    """The content of protected files when a command began. Large files are skipped, and all beyond 2,000."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = roots

@@ -95,7 +95,7 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _wanted(scope: Scope, closed: Sequence[ClosedName], write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
-    """Places and what they are to commands; the stricter word for a place counts."""
+    """Places and what commands may do there; if a place has two kinds, the stricter one counts."""
     for path in write:
         if path != "/":
             yield path, "write"
@@ -112,7 +112,7 @@ def _wanted(scope: Scope, closed: Sequence[ClosedName], write: Sequence[str]) ->
 
 
 def _sockets(write: Sequence[str], allowed: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
-    """What others listen on is out of reach. One that is allowed shows where its directory is masked."""
+    """Hides sockets that other programs listen on. An allowed socket stays visible where its directory is masked."""
     for path in foreign_sockets(write, allowed):
         yield path, "hide"
     for path in allowed:

@@ -372,7 +372,7 @@ def test_what_would_be_open_to_others_does_not_start(tmp_path: Path) -> None:
     assert "--allow-host" in refused(tmp_path, "--http", "0.0.0.0:0")
     assert "chmod 600" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(loose))
     assert "16 characters" in refused(tmp_path, "--http", "127.0.0.1:0", "--token-file", str(short))
-    assert "no address" in refused(tmp_path, "--http", "here")
+    assert "not an address" in refused(tmp_path, "--http", "here")
 
 
 # ---- what one client does never touches another ----

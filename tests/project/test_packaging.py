@@ -27,6 +27,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 # The only places that may import what an extra brings. Anywhere else it would be missed by those without the extra.
 EXTRA_OF = {
     "edges/mcp/": "mcp",
+    "edges/console/": "mcp",
     "host/stores/redis_store.py": "redis",
     "host/files/pdf_child.py": "pdf",
     "adapters/pydantic_ai/": "pydantic-ai",
@@ -104,7 +105,8 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> N
     assert tops == {"gripfast", f"gripfast-{gripfast.__version__}.dist-info"}
     inside = {name.removeprefix("gripfast/") for name in wheel.namelist() if name.startswith("gripfast/")}
     queries = {f"outline/queries/{path.name}" for path in (SOURCE / "outline" / "queries").glob("*.scm")}
-    assert inside == set(modules()) | {"py.typed"} | queries
+    page = {f"edges/console/static/{path.name}" for path in (SOURCE / "edges" / "console" / "static").iterdir()}
+    assert inside == set(modules()) | {"py.typed"} | queries | page
 
 
 def test_the_wheel_says_the_version_the_package_says(wheel: zipfile.ZipFile) -> None:

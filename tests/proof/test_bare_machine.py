@@ -98,7 +98,7 @@ def test_without_bubblewrap_its_row_is_not_run_and_what_there_is_instead_is_meas
 ) -> None:
     shell._sandboxed(run, tmp_path)  # pyright: ignore[reportPrivateUsage] - one part of the group
     first, *others = run.rows
-    assert (first.figure, first.verdict) == ("≤ 10 ms", "not run")
+    assert (first.figure, first.verdict) == ("≤ 8 ms", "not run")
     assert first.note.startswith("bwrap: not installed")
     assert [row.note for row in others] == (["by landlock"] if sandbox.choose("auto").level == "landlock" else [])
 

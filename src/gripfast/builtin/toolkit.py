@@ -364,6 +364,8 @@ class AgentTools:
         timeout: int = 120_000,
         run_in_background: bool = False,
         dry_run: bool = False,
+        outside_sandbox: str | None = None,
+        max_output: int | None = None,
     ) -> Outcome[str]:
         return await self._call(
             "Bash",
@@ -372,10 +374,14 @@ class AgentTools:
             timeout=timeout,
             run_in_background=run_in_background,
             dry_run=dry_run,
+            outside_sandbox=outside_sandbox,
+            max_output=max_output,
         )
 
-    async def BashOutput(self, bash_id: str, offset: int | None = None, filter: str | None = None) -> Outcome[str]:
-        return await self._call("BashOutput", bash_id=bash_id, offset=offset, filter=filter)
+    async def BashOutput(
+        self, bash_id: str, offset: int | None = None, filter: str | None = None, wait_ms: int = 0
+    ) -> Outcome[str]:
+        return await self._call("BashOutput", bash_id=bash_id, offset=offset, filter=filter, wait_ms=wait_ms)
 
     async def KillBash(self, bash_id: str) -> Outcome[str]:
         return await self._call("KillBash", bash_id=bash_id)

@@ -70,14 +70,14 @@ def serve(
     gripfast serve --http 127.0.0.1:8765             with a token; prints what to paste into a client
     """
     hide_process()
-    end_for_sure()
     settings = replace(settings, answer_within=answer_within)
     if not own_code_in_reach:
         _refuse_own_code_in_reach(settings)
-    if address is None:
-        _on_stdio(settings)
-    else:
-        _over_http(settings, address, idle_minutes * 60, **access_options)
+    with end_for_sure():
+        if address is None:
+            _on_stdio(settings)
+        else:
+            _over_http(settings, address, idle_minutes * 60, **access_options)
 
 
 def _refuse_own_code_in_reach(settings: SessionSettings) -> None:

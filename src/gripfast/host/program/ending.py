@@ -5,16 +5,23 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import sys
+from collections.abc import Generator
 
 SECONDS = 60.0
 """How many seconds sessions and tools have to stop once the server was asked to end. Closing one may take 30."""
 _seconds: list[float] = []
 
 
-def end_for_sure(seconds: float | None = None) -> None:
-    """A server calls it at its start, so that `ending` takes effect. A library must not decide that for the program
-    that uses it."""
+@contextlib.contextmanager
+def end_for_sure(seconds: float | None = None) -> Generator[None]:
+    """A server runs inside it, so that `ending` takes effect. A library must not decide that for the program that uses
+    it, and neither must a server that has ended."""
     _seconds[:] = [SECONDS if seconds is None else seconds]
+    try:
+        yield
+    finally:
+        _seconds.clear()
+        faulthandler.cancel_dump_traceback_later()
 
 
 def ending() -> None:

@@ -1,1 +1,1 @@
-"""What a shell line is known to run: proved by the recogniser, or only looked through for what is denied."""
+"""What a shell line runs: proved by the recogniser, or, if that fails, only searched for denied commands."""

@@ -1,4 +1,4 @@
-"""One command against one pattern, and whether the words that the pattern left open are harmless."""
+"""Matches one command with one pattern, and checks whether the words that the pattern leaves open are harmless."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _OPERATORS = frozenset({"|", "||", "&&", ";", "&", ">", "<", ">>", "|&"})
 
 @dataclass(frozen=True, slots=True)
 class CommandPattern:
-    """Word by word; `open_end` is the final `*`, for any further words, also none."""
+    """A pattern, word by word. `open_end` means that it ends with `*`: any further words, or none."""
 
     words: tuple[WordGlob, ...]
-    loose_words: tuple[WordGlob, ...]  # the same without case, for rules that ask or deny
+    loose_words: tuple[WordGlob, ...]  # the same, ignoring case, for rules that ask or deny
     open_end: bool
-    program: str  # the name it is about, without case; empty when it names none
-    spelled_out: frozenset[int]  # places, counted after the program's name, that the rule itself wrote down
+    program: str  # the program's name in lower case; empty if the pattern names none
+    spelled_out: frozenset[int]  # positions, counted after the program's name, that the rule itself spells out
 
     def allows(self, argv: Argv) -> bool:
-        """Narrowly: the name as written, and no wildcard stands for the dash of an option."""
+        """Matches narrowly: the program's exact name, and no wildcard matches the dash of an option."""
         return self._long_enough(argv) and all(map(_strictly, self.words, argv))
 
     def catches(self, words: Sequence[Word | None], start: int = 0) -> bool:
-        """Widely: wherever the program lies and however its name is cased. None is a word nobody knows."""
+        """Matches widely: whatever the program's directory and the case of its name. None is an unknown word."""
         words = words[start : start + len(self.words) + 1]
         return self._long_enough(words) and all(map(_loosely, self.loose_words, words, range(len(words))))
 
     def may_catch(self, words: Sequence[Word | None], start: int = 0) -> bool:
-        """Whether some way to fill in the words that only the shell knows would be caught."""
+        """Whether it would match for some value of the words that only the shell knows."""
         words = words[start:]
         many = next((at for at, word in enumerate(words) if isinstance(word, Unknown) and word.many), len(words))
         words = words[: min(many, len(self.words) + 1)]
@@ -110,12 +110,12 @@ _ELSEWHERE = re.compile(r"(?:^|[^\w.\-/*?\]}])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where words may point. Without roots every absolute path counts as outside."""
+    """The places that words may name. Without roots every absolute path counts as outside."""
 
     roots: tuple[str, ...] = ()
 
     def outside(self, word: str) -> bool:
-        """Whether a word of a command may name a place elsewhere; on doubt it may."""
+        """Whether a word of a command may name a place outside; yes if in doubt."""
         if _ELSEWHERE.search(word) is None:
             return False
         return word != "/dev/null" and not self._below_a_root(word)
@@ -132,7 +132,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The programs that are known: the ready-made ones and what the config adds."""
+    """The known programs: the built-in tables and those that the configuration adds."""
 
     extra: Mapping[str, Program]
 
@@ -161,8 +161,8 @@ _BEFORE = {name: frozenset(program.options.split()) for name, program in BEFORE_
 
 
 def plainly(argv: Argv) -> Argv:
-    """Without the harmless options that may stand before a subcommand: `git --no-pager log` is `git log`, and `[ x ]`
-    is `test x`."""
+    """The command without harmless options before its subcommand: `git --no-pager log` is `git log`. `[ x ]` becomes
+    `test x`."""
     if argv[:1] == ("[",) and argv[-1:] == ("]",):
         return ("test", *argv[1:-1])
     name = argv[0] if argv else ""
@@ -178,7 +178,7 @@ def plainly(argv: Argv) -> Argv:
 def open_words_problem(
     argv: Argv, pattern: CommandPattern, tables: Tables, places: PlaceJudge, *, inside_only: bool
 ) -> str | None:
-    """What speaks against the words that the rule did not spell out; None when nothing does."""
+    """Why the words that the rule did not spell out may be harmful; None if they are harmless."""
     spelled_out = pattern.spelled_out
     if not pattern.open_end and len(spelled_out) == len(argv) - 1:
         return None
@@ -202,7 +202,7 @@ def open_words_problem(
 def _untabled_problem(
     argv: Argv, spelled_out: Collection[int], tables: Tables, places: PlaceJudge | None
 ) -> str | None:
-    """A program without a table: plain words pass, options and what runs other programs don't."""
+    """The same for a program without a table: plain words pass, options don't, nor do programs that run others."""
     name = str(argv[0])
     if name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE:
         return f"`{name}` can run anything; only a rule that spells out the whole command allows it"

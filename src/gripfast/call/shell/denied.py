@@ -1,6 +1,6 @@
-"""Finding what must be denied: behind wrappers, in strings that shells run, in lines that can't be proved.
+"""Finds denied commands: behind wrappers, in strings that shells run, in lines that can't be proved.
 
-Only ever used to say no. What this finds may be wrong both ways, so nothing is allowed because of it.
+Only used to deny. It may find too much or too little, so nothing is allowed because of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RUNS_AFTER = {
 
 
 def sightings(commands: Iterable[Words], depth: int = 0) -> Iterator[tuple[Words, int]]:
-    """Every command that may run, as words and where in them it starts."""
+    """Every command that may run, as words and the position where it starts."""
     for words in commands:
         if not words:
             continue
@@ -72,7 +72,7 @@ _EACH_OPTION = frozenset({"docker", "podman", "find"})
 
 
 def _otherwise(name: str, words: Words) -> Iterator[tuple[Words, int]]:
-    """The same command as it could also have been written: options first, a module by its own name."""
+    """Other ways to write the same command: options first, a module by its own name."""
     if name in _EACH_WORD:
         for at in range(1, min(len(words), LONGEST_VIEW)):
             if name in _EACH_OPTION or not _text(words[at]).startswith("-"):
@@ -129,7 +129,7 @@ _IS_A_LINE = re.compile(r"[\s;|&$`(<>]")
 
 
 def unproved_text(words: Words, depth: int = 0) -> str | None:
-    """A text that a wrapper may run and that can't be proved itself: `sh -c 'echo $x'`; None when there is none."""
+    """A text that a wrapper may run and that can't itself be proved: `sh -c 'echo $x'`; None if there is none."""
     name = _name(words[0])
     if name not in WRAPPERS and name not in _RUNS_AFTER:
         return None
@@ -162,7 +162,7 @@ def commands_seen(line: str) -> Sequence[Words]:
 
 
 def unknown_where_run(words: Words) -> Word | None:
-    """A word that only the shell knows, where a program may run it or what it names; None when there is none."""
+    """A word that only the shell knows, and that a program may run as a command or file; None if there is none."""
     name = _name(words[0])
     unknown = [word for word in words[1:] if isinstance(word, Unknown)]
     if not unknown:
@@ -193,7 +193,7 @@ _RUNS_ALL = frozenset(
 
 
 def walked(line: str) -> Sequence[Words]:
-    """The commands that tree-sitter's grammar of bash sees in a line that is not too long to look at."""
+    """The commands that tree-sitter's bash grammar finds in a line, unless the line is too long."""
     data = line.encode("utf-8", "replace")[:LONGEST_LINE]
     seen: list[Words] = []
     fed: list[str] = []
@@ -205,7 +205,7 @@ def walked(line: str) -> Sequence[Words]:
         elif node.type == "declaration_command":
             seen.append(tuple(_decoded(node).split()))
     if any(_name(words[0]) in WRAPPERS for words in seen if words):
-        seen += [("sh", "-c", text) for text in fed]  # a shell may be reading it
+        seen += [("sh", "-c", text) for text in fed]  # a shell may read it as its input
     return seen
 
 
@@ -250,7 +250,7 @@ _UNKNOWN = frozenset(
 
 
 def _text_of(node: Node) -> str | None:
-    """The word as the program would get it, or None where the shell puts something in."""
+    """The word as the program would get it, or None if the shell expands something in it."""
     match node.type:
         case "raw_string":
             return _decoded(node)[1:-1]
@@ -279,7 +279,7 @@ _NAMED = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True
 
 
 def _ansi(text: str) -> str:
-    """What stands between `$'` and `'`, as bash reads it."""
+    """The text between `$'` and `'`, as bash reads it."""
     return _ESCAPE.sub(_unescaped, text)
 
 

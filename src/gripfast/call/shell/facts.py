@@ -1,4 +1,4 @@
-"""What rules need to know of the machine, handed in by whoever knows it. Without a machine nothing is known."""
+"""What rules need to know about the machine, passed in by `builtin`. By default nothing is known."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def problem_with(
     places: PlaceJudge,
     inside_only: bool = False,
 ) -> str | None:
-    """What keeps `name` with these words from being known harmless; None when nothing does."""
+    """Why `name` with these words is not known to be harmless; None if it is."""
     strict = inside_only or program.operands in ("inside", "directory")
     reading = _Reading(program, words, spelled_out, places, strict, program.instead.split())
     problem = _read_options(program, reading)
@@ -196,14 +196,14 @@ def problem_with(
     return escaped(f"`{name}` with {problem}") if problem else None
 
 
-# What these take besides names of the project's own parts is fetched, or any program at all.
+# Operands of these that don't name a part of the project are downloaded, or may be any program.
 _GO_PACKAGE = re.compile(r"\.{1,2}(?:/[^@]*)?|[^@./]+(?:/[^@]*)?|[^@/]+\.go")
 _MAVEN_GOAL = re.compile(r"[^:]*|dependency:(?:tree|analyze|list)")
 _BUN_SCRIPT = re.compile(
     r"(?:test|build|lint|dev|start|format|fmt|type-?check|check|clean|preview|generate)(?:[:-][\w:-]+)?|[\w./-]+\.[cm]?[jt]sx?"
 )
-_ARCHIVE = re.compile(r"[^:]*")  # `host:file` is fetched with a remote shell
-_YARN_SCRIPT = re.compile(r"(?!node$|env$).*")  # yarn has these besides the project's scripts
+_ARCHIVE = re.compile(r"[^:]*")  # `host:file` would be fetched through a remote shell
+_YARN_SCRIPT = re.compile(r"(?!node$|env$).*")  # yarn's own commands, which are not scripts of the project
 _SHAPES = {
     "go run": _GO_PACKAGE,
     "bun run": _BUN_SCRIPT,

@@ -1,7 +1,7 @@
 """Reads a shell line whose commands are all known, though some of their words may not be.
 
-The second level of the recogniser. The alphabet is closed here too: a construct that is not read below makes the line
-not provable. What bash does with each construct is in the tests, compared with real bash.
+The second level of the recogniser. Like the first, it accepts only what it knows: any other construct makes the line
+not provable. The tests compare each construct with real bash. https://www.gnu.org/software/bash/manual/bash.html
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _StopError(Exception):
 
 @lru_cache(maxsize=1024)
 def read_script(line: str) -> Script | NotProvable:
-    """Every command that bash can run when it is given the line, or why that can't be said."""
+    """Every command that bash can run for this line, or the reason why that can't be proved."""
     problem = line_problem(line)
     if problem is not None:
         return NotProvable(problem)
@@ -153,7 +153,7 @@ class _Reader:
         return None
 
     def _between(self, ends: Collection[str]) -> None:
-        """What stands after a pipeline: something that goes on, or one of the ends, which is left for the caller."""
+        """Reads what follows a pipeline: an operator that continues it, or an end, which is left to the caller."""
         self._skip_blanks()
         operator = _OPERATOR.match(self.text, self.at)
         if operator is None:
@@ -755,7 +755,7 @@ class _Building:
 
     @property
     def may_assign(self) -> bool:
-        """Whether bash may expand a `~` here as it does in assignments; said too often rather than too seldom."""
+        """Whether bash may expand a `~` here as it does in assignments; yes if in doubt."""
         return (bool(self.text) and self.text[-1][-1:] in ("=", ":")) or self.unknowns > 0
 
     def literal(self, text: str) -> None:

@@ -1,7 +1,7 @@
 """The strict recogniser of shell lines: proves which commands bash will run, or says what can't be proved.
 
-The alphabet is closed: words of plain characters, the two plain quotes, blanks, and `; && || |` and newline
-between commands. Everything else may mean something to bash, so a line that has it is not provable.
+It accepts only words of plain characters, single and double quotes, blanks, and `; && || |` and newlines between
+commands. Anything else may have a meaning in bash, so a line that contains it is not provable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gripfast.call.shell.words import NotProvable
 
-LONGEST_LINE = 8 * 1024  # bytes; beyond it no answer is better than ask
+LONGEST_LINE = 8 * 1024  # bytes; a longer line is always asked about
 
 Argv: TypeAlias = tuple[str, ...]
 
@@ -26,7 +26,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What bash runs when it is given the line: these commands, with exactly these words."""
+    """What bash runs for the line: these commands, with exactly these words."""
 
     commands: tuple[Argv, ...]
 
@@ -39,7 +39,7 @@ def recognise(line: str) -> Proved | NotProvable:
 
 
 def line_problem(line: str) -> str | None:
-    """What keeps a line from being read at all."""
+    """Why a line can't be read at all; None if it can."""
     return _too_long(line) or _odd_character(line)
 
 
@@ -52,7 +52,7 @@ _PLAIN = re.compile(r"[\t\n\x20-\x7e]*")
 
 
 def _odd_character(line: str) -> str | None:
-    """Control, format, private and unassigned characters: what is shown might not be what is run."""
+    """Finds control, format, private and unassigned characters: with them, the text shown might not be what runs."""
     if _PLAIN.fullmatch(line):
         return None
     for at, char in enumerate(line):
@@ -71,7 +71,7 @@ _PLAIN_BEFORE_TILDE = re.compile(r"[\w./@^-][\w./@^~-]*+")
 
 
 def _read(line: str) -> Proved | NotProvable:
-    """Words into commands. `words` is the command being read, `joined_by` what stands before it."""
+    """Groups words into commands. `words` is the command being read, `joined_by` the operator before it."""
     commands: list[Argv] = []
     words: list[str] = []
     joined_by = ""

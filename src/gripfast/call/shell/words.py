@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A word whose text only the shell will know: a variable, a glob, what a command prints.
+    """A word whose text only the shell will know: a variable, a glob, the output of a command.
 
     `text` is the source. Every word that comes of it starts with `prefix`. With `many` it may become no word or
     several. `glob` is the pattern where only names of files can come of it. `number` is a word of digits, perhaps
@@ -71,7 +71,7 @@ class NotProvable:
 
 
 def plain_words(words: Sequence[Word]) -> tuple[str, ...]:
-    """The words as written, for people."""
+    """The words as written, to be shown."""
     return tuple(str(word) for word in words)
 
 
@@ -106,7 +106,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def assignment_problem(name: str, value: Word | None, *, reads: bool = False) -> str | None:
-    """Why a line may not set this variable; None when it changes nothing but words. `reads` is `IFS= read`."""
+    """Why a line may not set this variable; None if it only changes words. `reads` is for `IFS= read`."""
     if not _IDENTIFIER.fullmatch(name):
         return f"`{name}` is not a plain variable's name"
     upper = name.upper()
@@ -142,6 +142,6 @@ class Variables:
         self.numbers[name] = self.numbers.get(name, True) and number
 
     def problem(self) -> str | None:
-        """bash evaluates what a variable holds when it calculates with it, and that may run a command."""
+        """Why arithmetic is unsafe: bash evaluates the text of a variable in it, and that may run a command."""
         odd = sorted(name for name in self.in_arithmetic if not self.numbers.get(name, False))
         return f"`{odd[0]}` in `$((…))` is not known to be a number" if odd else None

@@ -1,4 +1,4 @@
-"""Programs that run the words after them: the command inside, where it is plain which words those are."""
+"""Wrappers, which run the words after them as a command: finds that command if it is clear which words it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FED = Unknown("(what xargs is fed)", many=True)
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """Flags, options that take the next word, and how many words stand before the command."""
+    """A wrapper's flags, its options with a value, and how many words come before the command."""
 
     flags: str = ""
     values: str = ""
@@ -43,7 +43,7 @@ def runs_the_project(argv: Argv) -> bool:
 
 
 def unwrapped(argv: Argv) -> Argv | None:
-    """The command that a wrapper runs; None when it is no wrapper, or when that can't be said."""
+    """The command that a wrapper runs; None if it is not a wrapper, or if the command is not clear."""
     for length in (2, 1):
         name = " ".join(str(word) for word in argv[:length])
         wrapper = _WRAPPERS.get(name)
@@ -61,7 +61,7 @@ class FindCommands:
 
 
 def run_by_find(argv: Argv) -> FindCommands | None:
-    """`find` with `-exec`, taken apart; None where there is none, or where it can't be said what runs."""
+    """`find` with `-exec`, split into parts; None without `-exec`, or if it is not clear what runs."""
     if argv[:1] != ("find",) or "-exec" not in argv:
         return None
     starts = _starting_points(argv[1:])
@@ -84,7 +84,7 @@ def run_by_find(argv: Argv) -> FindCommands | None:
 
 
 def _starting_points(words: Argv) -> list[str]:
-    """Where `find` starts; empty where that is not plain."""
+    """Where `find` starts; empty if that is not clear."""
     starts: list[str] = []
     for word in words:
         if word in ("-H", "-L", "-P"):
@@ -163,7 +163,7 @@ def _without_assignments(words: Argv) -> Argv:
 
 
 def _fed_in_place(words: Argv, mark: str) -> Argv | None:
-    """`xargs -I{} cmd {}`: what it is fed stands where the mark stood, never in the program's name."""
+    """For `xargs -I{} cmd {}`: puts the input in place of the mark, never into the program's name."""
     if mark in str(words[0]) or any(isinstance(word, Unknown) and mark in word.text for word in words):
         return None
     return tuple(_with_mark(word, mark) for word in words)

@@ -14,8 +14,8 @@ _seconds: list[float] = []
 
 @contextlib.contextmanager
 def end_for_sure(seconds: float | None = None) -> Generator[None]:
-    """A server runs inside it, so that `ending` takes effect. A library must not decide that for the program that uses
-    it, and neither must a server that has ended."""
+    """A server runs inside it, so that `ending` takes effect. A library must not decide that for the program that
+    uses it, and neither must a server that has ended."""
     _seconds[:] = [SECONDS if seconds is None else seconds]
     try:
         yield

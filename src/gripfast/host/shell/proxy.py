@@ -127,7 +127,8 @@ class Proxy:
             raise _RefusedError("502 Bad Gateway", f"gripfast: {name} can't be resolved") from None
         allowed = [one for one in found if self._network.allows_address(name, _address_in(str(one[4][0])))]
         if not allowed:
-            raise self._refusal(name, f"{name} leads to a private address, which is not in the list")
+            address = str(found[0][4][0])
+            raise self._refusal(address, f"{name} leads to the private address {address}, which is not in the list")
         for family, kind, protocol, _, where in allowed:
             server = socket.socket(family, kind, protocol)
             server.settimeout(_CONNECT_SECONDS)

@@ -9,6 +9,7 @@ SANDBOX = "tests/host/test_sandbox.py"
 SEARCH = "tests/host/test_search.py"
 WALLS = "tests/host/test_walls.py"
 TERMINAL = "tests/text/test_terminal.py"
+SETTINGS = "tests/host/test_git_settings.py"
 HTTP = "tests/edges/mcp/test_http.py"
 SERVER = "tests/edges/mcp/test_server.py"
 STDIO = "tests/edges/mcp/test_stdio.py"
@@ -50,6 +51,24 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "host/shell/broker.py::_misplaced",
         never("mounted"),
         f"{WALLS} -k changed_while",
+    ),
+    Guard(
+        "settings that run programs are not taken over",
+        "host/shell/git_settings.py::GitSettings._taken_over",
+        value("wanted", "judged", by="private"),
+        f"{SETTINGS} -k never_stay",
+    ),
+    Guard(
+        "a configuration is written in place",
+        "host/shell/git_settings.py::_replaced",
+        skip("pwrite"),
+        f"{SETTINGS} -k that_was_there",
+    ),
+    Guard(
+        "a command that runs until the end is looked after",
+        "host/shell/brokers.py::Brokers._last_look",
+        never("suspect"),
+        f"{SETTINGS} -k session_ends",
     ),
     Guard(
         "descriptors of the machine outside are closed",

@@ -282,7 +282,11 @@ def test_the_model_is_told_what_holds_its_commands(tmp_path: Path) -> None:
 
 REFUSED = {
     "a hook": ("echo x > .git/hooks/pre-commit; true", ".git/hooks/pre-commit: git would run", '["' + '.git"]'),
-    "a setting of git": ("git config a.b c || true", ".git/config: git would run", "git -c NAME=VALUE"),
+    "what git follows": (
+        "mkdir .git/hooks/x || true",
+        ".git/hooks/x: git would run",
+        "git -c NAME=VALUE",
+    ),
     "a protected name": (
         "cd sub; echo x > ../.vscode/tasks.json",
         ".vscode/tasks.json: other programs",

@@ -134,7 +134,7 @@ async def _run(
         notes = [_goes_on(ended), *changed_files(changes, fs)]
         return TextResult(with_notes(text, notes), streamed.ref)
     notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
-    notes += [*taken_out(ended, fs), *_refused(ended, fs, shells)]
+    notes += [*taken_out(ended.quarantined, fs), *_refused(ended, fs, shells)]
     notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
 

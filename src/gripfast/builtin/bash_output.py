@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from gripfast.builtin.endings import ending, with_notes
-from gripfast.builtin.keys import CACHE, SHELL
+from gripfast.builtin.endings import ending, taken_out, with_notes
+from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
 from gripfast.errors import InvalidRegex, TimedOut
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
@@ -40,6 +41,7 @@ async def bash_output(
     wait_ms: Annotated[int, Field(description="How long to wait for new output or the end.", ge=0, le=600_000)] = 0,
     *,
     shells: Annotated[Shells, Depends(SHELL)],
+    fs: Annotated[ScopedFs, Depends(FS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> TextResult:
     """Shows what a background shell printed since the last call, and whether it runs or its exit code."""
@@ -54,7 +56,8 @@ async def bash_output(
         streamed = await sink.finish()
     finally:
         sink.abandon()
-    return TextResult(with_notes(plain(streamed.text), list(state_of(shell))), streamed.ref)
+    notes = [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
+    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)
 
 
 def _pattern(text: str | None) -> regex.Pattern[str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gripfast.host.files.changes import Changes
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.ended import Ended, signal_name
+from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.escape import escaped
 
@@ -35,9 +36,9 @@ def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
         yield from _left(ended)
 
 
-def taken_out(ended: Ended, fs: ScopedFs) -> Iterator[str]:
+def taken_out(items: Sequence[Quarantined], fs: ScopedFs) -> Iterator[str]:
     """Notes on what a command made that other programs would run."""
-    for item in ended.quarantined:
+    for item in items:
         yield (
             f"[taken out of the workspace: {fs.show_real(item.path)} ({escaped(item.reason)}); "
             f"the user can put it back with: gripfast quarantine release {item.id}]"

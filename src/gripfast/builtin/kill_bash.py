@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gripfast.builtin.endings import ending
-from gripfast.builtin.keys import SHELL
+from gripfast.builtin.endings import ending, taken_out
+from gripfast.builtin.keys import FS, SHELL
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.shells import Shells
 
 
@@ -26,11 +27,13 @@ async def kill_bash(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
     *,
     shells: Annotated[Shells, Depends(SHELL)],
+    fs: Annotated[ScopedFs, Depends(FS)],
 ) -> str:
     """Ends a background shell and everything it started."""
     ended_before = shells.look(bash_id).ended is not None
     shell = await shells.kill(bash_id)
+    notes = [*taken_out(await shells.late_names(shell), fs)]
     if ended_before:
-        return f"[{shell.name} had already ended; what it left running is ended now]"
-    notes = list(ending(shell.ended)) if shell.ended else []
-    return "\n".join([f"[{shell.name}]", *notes])
+        return "\n".join([f"[{shell.name} had already ended; what it left running is ended now]", *notes])
+    how = list(ending(shell.ended)) if shell.ended else []
+    return "\n".join([f"[{shell.name}]", *how, *notes])

@@ -1,8 +1,14 @@
-"""The settings of a git configuration that run nothing, so that a repository made by a command may keep them."""
+"""The settings of a git configuration that run nothing, so that a command may make them."""
 
 from __future__ import annotations
 
+import os
 import re
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gripfast.text.below import is_below
 
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"([^"\\\n]*)")?\][ \t]*\Z')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t]*\Z")
@@ -18,14 +24,82 @@ _HARMLESS = frozenset(
         ),
         *(f"remote.*.{name}" for name in "url pushurl fetch tagopt promisor partialclonefilter mirror prune".split()),
         *(f"branch.*.{name}" for name in "remote merge rebase pushremote description".split()),
-        *(f"submodule.*.{name}" for name in "url active branch update ignore".split()),
+        *(f"submodule.*.{name}" for name in "url path active branch update ignore shallow".split()),
         *"submodule.active submodule.recurse user.name user.email init.defaultbranch pull.rebase pull.ff".split(),
         *"push.default push.autosetupremote fetch.prune merge.conflictstyle diff.algorithm diff.renames".split(),
         *"extensions.objectformat extensions.partialclone extensions.refstorage extensions.worktreeconfig".split(),
         *"lfs.repositoryformatversion index.version gc.auto rerere.enabled advice.detachedhead".split(),
     ]
 )
-_RUNS = re.compile(r"\s*(?:!|ext::|fd::)|.*\\\Z", re.IGNORECASE)
+# A program, or a transport that is one: `ext::sh -c ...`, or anything that names a `git-remote-...`.
+_RUNS = re.compile(r"\s*(?:!|[A-Za-z0-9+.-]*::)")
+# Where git fetches from and pushes to; a push to a directory runs the hooks in it.
+_PLACES = frozenset("remote.*.url remote.*.pushurl branch.*.remote branch.*.pushremote submodule.*.url".split())
+_REMOTE = re.compile(r"(?!(?i:file:))(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:)")
+# These turn a repository that is there already into another one.
+_ONLY_IN_NEW = frozenset({"core.worktree", "core.bare", "core.sharedrepository", "core.repositoryformatversion"})
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\\": "\\", '"': '"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What may stay of a changed configuration, and the names of what may not."""
+
+    text: str
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line; `name` is empty where it sets nothing."""
+
+    text: str
+    name: str = ""
+    shape: str = ""
+    value: str | None = None
+    shown: str = ""
+
+    def is_harmless(self, directory: str, closed: Sequence[str]) -> bool:
+        if not self.name:
+            return True
+        if self.shape not in _HARMLESS or self.value is None or _RUNS.match(self.value):
+            return False
+        return self.shape not in _PLACES or not _is_in(self.value, directory, closed)
+
+
+def changed_part(before: str, after: str, directory: str = "/", closed: Sequence[str] = ()) -> Judged:
+    """What may stay of the changes that a command made to a configuration. What the user had set stays as it was: if
+    a command took that out or moved it, nothing of its changes stays. `directory` is what a relative URL begins
+    from; a URL into one of the places `closed` is not harmless."""
+    old, new = list(_lines(before)), list(_lines(after))
+
+    def is_free(line: _Line) -> bool:
+        return line.shape not in _ONLY_IN_NEW and line.is_harmless(directory, closed)
+
+    owned = [(line.name, line.text.strip()) for line in old if not is_free(line)]
+    waiting = list(owned)
+    kept: list[str] = []
+    refused: list[str] = []
+    for line in new:
+        if is_free(line):
+            kept.append(line.text)
+        elif waiting and waiting[0] == (line.name, line.text.strip()):
+            kept.append(line.text)
+            del waiting[0]
+        else:
+            refused.append(line.shown)
+    if waiting or "\0" in after or any(line.text.rstrip("\r").endswith("\\") for line in old):
+        return Judged(before, tuple(refused or [name for name, _ in waiting] or ["not plain"]))
+    return Judged("\n".join(kept), tuple(refused))
+
+
+def _is_in(url: str, directory: str, closed: Sequence[str]) -> bool:
+    """Whether a URL leads to a directory of this machine that is closed."""
+    if not closed or _REMOTE.match(url):
+        return False
+    is_file = url[:5].lower() == "file:"
+    path = "/" + urllib.parse.unquote(url[5:]).lstrip("/") if is_file else os.path.expanduser(url)
+    return is_below(os.path.realpath(os.path.join(directory, path)), *closed)
 
 
 def harmless_part(text: str) -> tuple[str, tuple[str, ...]]:
@@ -33,28 +107,46 @@ def harmless_part(text: str) -> tuple[str, tuple[str, ...]]:
 
     A line that isn't simple (a value that continues on the next line, a setting on a section's line) is omitted too.
     """
-    kept: list[str] = []
-    dropped: list[str] = []
+    lines = list(_lines(text))
+    dropped = tuple(line.shown for line in lines if not line.is_harmless("/", ()))
+    return "\n".join(line.text for line in lines if line.is_harmless("/", ())), dropped
+
+
+def _lines(text: str) -> Iterator[_Line]:
     section: tuple[str, str | None] | None = None
     for line in text.split("\n"):
-        if not line.strip() or line.lstrip()[:1] in "#;":
-            kept.append(line)
-        elif header := _SECTION.match(line.strip()):
+        plain = line.removesuffix("\r")
+        if not plain.strip() or plain.lstrip()[:1] in "#;":
+            yield _Line(line)
+        elif header := _SECTION.match(plain.strip()):
             section = (header[1].lower(), header[2])
-            kept.append(line)
-        elif section is not None and (setting := _SETTING.match(line)) and _is_harmless(section, setting):
-            kept.append(line)
+            yield _Line(line)
+        elif section is not None and (setting := _SETTING.match(plain)):
+            middle, key = "" if section[1] is None else ".*", setting[1].lower()
+            name = ".".join(filter(None, (section[0], section[1], key)))
+            yield _Line(line, name, f"{section[0]}{middle}.{key}", _value(setting[2] or ""), _name(section, plain))
         else:
-            dropped.append(_name(section, line))
-            section = None if "[" in line.split("=")[0] else section
-    return "\n".join(kept), tuple(dropped)
+            yield _Line(line, "?", "?", None, _name(section, plain))
+            section = None if "[" in plain.split("=")[0] else section
 
 
-def _is_harmless(section: tuple[str, str | None], setting: re.Match[str]) -> bool:
-    middle = "" if section[1] is None else ".*"
-    if f"{section[0]}{middle}.{setting[1].lower()}" not in _HARMLESS:
-        return False
-    return not _RUNS.match(setting[2] or "")
+def _value(raw: str) -> str | None:
+    """A value as git understands it, without quotes and comment. None: it goes on in the next line, or is faulty."""
+    value: list[str] = []
+    quoted, letters = False, iter(raw)
+    for letter in letters:
+        if letter == "\\":
+            escaped = _ESCAPES.get(next(letters, ""))
+            if escaped is None:
+                return None
+            value.append(escaped)
+        elif letter == '"':
+            quoted = not quoted
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            value.append(letter)
+    return None if quoted or raw.endswith("\\") else "".join(value).strip()
 
 
 def _name(section: tuple[str, str | None] | None, line: str) -> str:

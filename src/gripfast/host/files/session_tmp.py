@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -27,7 +28,7 @@ class SessionTmp:
         with self._lock:
             if not os.path.isdir(self._path):
                 self._path = os.path.realpath(tempfile.mkdtemp(prefix="gripfast-"))
-                self._remove = weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+                self._remove = weakref.finalize(self, _remove, self._path)
             return self._path
 
     @property
@@ -50,3 +51,14 @@ class SessionTmp:
         with self._lock:
             self._remove()
             self._path = ""
+
+
+def _remove(directory: str) -> None:
+    """A directory that its maker closed to itself is opened, so that the next round can empty it."""
+    for _ in range(3):
+        shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(os.path.dirname(path)))
+
+
+def _unlock(directory: str) -> None:
+    with contextlib.suppress(OSError, NotImplementedError):
+        os.chmod(directory, 0o700, follow_symlinks=False)

@@ -2,9 +2,10 @@
 
 It runs alone (`python -I -S overlay.py SPEC PROGRAM ...`) and imports nothing of ours. In its own mount namespace
 (mount_namespaces(7)) it mounts an overlay over each directory (https://docs.kernel.org/filesystems/overlayfs.html),
-reopens the descriptors that PROGRAM inherits, so that they lead to the overlays, and executes PROGRAM. SPEC is a
-descriptor to read rows from: `overlay`, directory, upper, work; or `open`, descriptor, path. Each field ends with
-NUL, each row with two newlines.
+reopens the descriptors that PROGRAM inherits, so that they lead to the overlays, and executes PROGRAM. It can also
+mount a symbolic link over a file, which PROGRAM can't remove. SPEC is a descriptor to read rows from: `overlay`,
+directory, upper, work; `open`, descriptor, path; `links`, a directory to prepare links in; `link`, path, device,
+inode, target. Each field ends with NUL, each row with two newlines.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 0x4000, 1 << 18
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 32, 4096
+_MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x4000, 1 << 18, 2
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW if sys.platform == "linux" else os.O_RDONLY
 _PLACE = os.O_PATH | os.O_NOFOLLOW if sys.platform == "linux" else os.O_RDONLY
 
@@ -38,6 +40,9 @@ def main(arguments: Sequence[str]) -> None:
         for row in rows:
             if row[0] == b"open":
                 _open_again(int(row[1]), row[2])
+        for row in rows:
+            if row[0] == b"links":
+                _lay_links(row[1], [row for row in rows if row[0] == b"link"])
     except OSError as fault:
         os.write(2, f"{fault.filename or 'overlay'}: {fault.strerror}\n".encode(errors="replace"))
         os._exit(1)
@@ -74,6 +79,30 @@ def _lay_over(directory: bytes, upper: bytes, work: bytes) -> None:
     _checked(done, f"an overlay over {os.fsdecode(directory)}")
     for fd in places:
         os.close(fd)
+
+
+def _lay_links(folder: bytes, rows: Sequence[Sequence[bytes]]) -> None:
+    """From a read-only file system of their own: a mount has the flags of what it was made from, and bubblewrap
+    could not set them later, since it would follow the link."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    flags = _MS_NOSUID | _MS_NODEV
+    _checked(libc.mount(b"tmpfs", folder, b"tmpfs", flags, None), "links")
+    for number, row in enumerate(rows):
+        os.symlink(row[4], b"%b/%d" % (folder, number))
+    _checked(libc.mount(None, folder, None, flags | _MS_REMOUNT | _MS_BIND | _MS_RDONLY, None), "links")
+    for number, (_, path, device, inode, _) in enumerate(rows):
+        link, place = os.open(b"%b/%d" % (folder, number), _PLACE), os.open(path, _PLACE)
+        found = os.fstat(place)
+        if (found.st_dev, found.st_ino) != (int(device), int(inode)) or os.readlink(_name(place)) != path:
+            raise OSError(116, "it was moved just now", os.fsdecode(path))
+        _checked(libc.mount(_name(link), _name(place), None, _MS_BIND, None), os.fsdecode(path))
+        os.close(link)
+        os.close(place)
+    _checked(libc.umount2(folder, _MNT_DETACH), "links")
+
+
+def _name(fd: int) -> bytes:
+    return b"/proc/self/fd/%d" % fd
 
 
 def _require_same(number: int, path: bytes) -> None:

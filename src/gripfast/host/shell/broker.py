@@ -170,13 +170,19 @@ def _misplaced(checks: int) -> bytes:
     with open("/proc/self/mountinfo", "rb") as file:
         mounted = {_unescaped(line.split(b" ")[4]) for line in file}
     for path, kind, device, inode in zip(*(iter(fields),) * 4, strict=True):
-        found = os.lstat(path)
-        is_any = kind == b"hide" or device == b"-"
-        as_seen = is_any or (found.st_dev, found.st_ino) == (int(device), int(inode))
-        closed = kind != b"read" or os.statvfs(path).f_flag & os.ST_RDONLY
-        if not (as_seen and closed and path in mounted):
+        if not (_is_as_seen(path, kind, device, inode) and path in mounted):
             return path
     return b""
+
+
+def _is_as_seen(path: bytes, kind: bytes, device: bytes, inode: bytes) -> bool:
+    """Whether a place is the file it was, and closed if it must be. A link is known by its target, in `device`."""
+    if kind == b"link":
+        return os.path.islink(path) and os.readlink(path) == device
+    found = os.lstat(path)
+    is_any = kind == b"hide" or device == b"-"
+    is_same = is_any or (found.st_dev, found.st_ino) == (int(device), int(inode))
+    return is_same and (kind != b"read" or bool(os.statvfs(path).f_flag & os.ST_RDONLY))
 
 
 def _unescaped(name: bytes) -> bytes:

@@ -198,10 +198,19 @@ def _inside(
     checks = _checks(walls, stack, are_copies=copies is not None)
     broker = [*program, "serve", f"{requests}", f"{ruleset}", f"{checks}", f"{int(listens)}"]
     arguments = bwrap_arguments(sandbox, walls, sources, broker)
-    if copies is None:
+    if copies is not None:
+        spec = _in_memory("copies", copies.rows(sources.items()), stack)
+    elif walls.configs:
+        spec = _in_memory("links", _link_rows(walls), stack)
+    else:
         return arguments, [*sources.values(), checks]
-    spec = _in_memory("copies", copies.rows(sources.items()), stack)
     return [*overlay_program(spec), *arguments], [*sources.values(), checks, spec]
+
+
+def _link_rows(walls: Walls) -> bytes:
+    rows = ((link.path, *link.identity, link.target) for link in walls.configs)
+    fields = (("links", walls.temporary), *(("link", *row) for row in rows))
+    return b"".join(b"".join(os.fsencode(f"{field}") + b"\0" for field in row) + b"\n\n" for row in fields)
 
 
 def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
@@ -222,7 +231,9 @@ def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
 def _checks(walls: Walls, stack: contextlib.ExitStack, *, are_copies: bool) -> int:
     """A file for the broker: what must be mounted where, as fields that end with NUL. A copy is another file than
     what it is a copy of; whoever makes it has looked."""
-    rows = ((mount.path, mount.kind, *(("-", "-") if are_copies else mount.identity[:2])) for mount in walls.mounts)
+    mounts = ((mount.path, mount.kind, *(("-", "-") if are_copies else mount.identity[:2])) for mount in walls.mounts)
+    links = ((link.path, "link", link.target, "-") for link in walls.configs)
+    rows = (*mounts, *links)
     return _in_memory("walls", b"".join(os.fsencode(f"{field}") + b"\0" for row in rows for field in row), stack)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 from anyio import CancelScope, to_thread
 
 from gripfast.errors import Internal, SandboxViolation
-from gripfast.host.files.closed import ClosedNames
+from gripfast.host.files.closed import ClosedName, ClosedNames
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
+from gripfast.host.kernel.shortage import shortages_passed_over
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
-from gripfast.host.shell.caches import trim_caches
+from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.environment import command_environment, command_path
+from gripfast.host.shell.git_settings import GitSettings
 from gripfast.host.shell.late import Protected, protected_now, undo_late_names
 from gripfast.host.shell.mark import MARK, sweep_marked
 from gripfast.host.shell.network import ON, Network
@@ -24,7 +28,7 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
-from gripfast.host.shell.walls import Walls, walls_of
+from gripfast.host.shell.walls import Walls, walls_of, with_private_settings
 
 _TRIES = 5  # to build walls around places that somebody moves meanwhile
 
@@ -54,7 +58,9 @@ class Brokers:
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
-        self._copies = ProtectedCopies(self._roots) if sandbox.level == "landlock" else None
+        self._copies = ProtectedCopies(self._roots, self._unseen) if sandbox.level == "landlock" else None
+        self._settings: GitSettings | None = None
+        self._may_link = sandbox.level == "bwrap"
         self._mark = mark
         self._broker: BrokerConnection | None = None
         self._retired: list[BrokerConnection] = []
@@ -94,30 +100,59 @@ class Brokers:
         """After a command: takes out the protected names that it, or one in the background, made."""
         if self._sandbox.level != "none" and self._seen is not None:
             self._taken += self._copies.put_back() if self._copies else []
-            self._taken += undo_late_names(self._seen, self._closed_names.look())
+            self._take_late_names(self._closed_names.look())
             self._seen = protected_now(self._closed_names.look())
         taken, self._taken = self._taken, []
         return taken
 
-    def _walls(self) -> Walls:
+    def _take_late_names(self, closed: Sequence[ClosedName]) -> None:
+        assert self._seen is not None, "somebody looked before the command"
+        if self._settings is not None:
+            self._taken += self._settings.settle()
+            for owner in protected_now(closed).instructions.keys() - self._seen.instructions.keys():
+                self._settings.make_whole(f"{owner}/config")
+        self._taken += undo_late_names(self._seen, closed)
+
+    def _walls(self, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
         for directory in self._scope.roots:
             directory.require_unmoved()
         level = self._sandbox.level
         closed = () if level == "none" else self._closed_names.look()
         if self.suspect and self._seen is not None and level != "none":
-            self._taken += undo_late_names(self._seen, closed)
+            self._taken += self._copies.put_back(settings_only=True) if self._copies else []
+            self._take_late_names(closed)
             closed = self._closed_names.look()
         self._seen = protected_now(closed)
         if self._copies is not None:
             self._copies.take(self._seen)
-        return walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
+        walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
+        return walls if are_copies or not self._may_link else self._with_settings(walls)
+
+    def _with_settings(self, walls: Walls) -> Walls:
+        if self._settings is None:
+            try:
+                self._settings = GitSettings(walls.temporary, self._unseen())
+            except FileExistsError:  # another session shares the directory
+                self._may_link = False
+                return walls
+        self._taken += self._settings.settle()
+        return with_private_settings(walls, self._settings.links)
+
+    def _unseen(self) -> tuple[str, ...]:
+        """The directories that commands write and nobody looks through."""
+        return self._tmp.path(), os.path.realpath(caches_folder())
 
     async def _start(self, walls: Walls) -> BrokerConnection:
         for _ in range(_TRIES):
             try:
                 return await self._started(walls)
             except MisplacedError:  # somebody moves things about: look again
+                walls = await to_thread.run_sync(self._walls)
+            except Internal:
+                if not walls.configs:
+                    raise
+                self._may_link = False  # this kernel mounts no links: configurations can be read only
                 walls = await to_thread.run_sync(self._walls)
         raise Internal(
             "the places around the workspace change faster than the sandbox can be built; try again", retriable=True
@@ -132,7 +167,7 @@ class Brokers:
         if self._sandbox.level != "bwrap":
             why = "; ".join(self._sandbox.faults) or self._sandbox.level
             raise SandboxViolation(f"dry_run needs the bubblewrap sandbox, which is not used here ({why})")
-        walls = await to_thread.run_sync(self._walls)
+        walls = await to_thread.run_sync(partial(self._walls, are_copies=True))
         copies = await to_thread.run_sync(copies_for, walls)
         try:
             broker = await self._started(walls, copies)
@@ -184,7 +219,17 @@ class Brokers:
         brokers = [broker for broker in (*self._retired, self._broker) if broker is not None]
         self._broker, self._retired = None, []
         for broker in brokers:
-            await _retire(broker, keep=False)
+            await _retire(broker, keep=True)
+        with shortages_passed_over():
+            await to_thread.run_sync(self._last_look)
+
+    def _last_look(self) -> None:
+        """What commands made that ran until the end."""
+        if self.suspect:
+            self.undo_late_names()
+        if self._settings is not None:
+            self._settings.close()
+            self._settings = None
 
     async def remove_temporary(self) -> None:
         """The session's temporary directory, when nothing uses it any more."""

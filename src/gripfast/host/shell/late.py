@@ -68,9 +68,12 @@ def _taken(before: Protected, now: Protected) -> Iterator[Quarantined | None]:
 
 
 def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
-    """A repository, a worktree or a submodule that a command made may stay; it is examined instead. So may what only
-    the far end of a clone runs."""
+    """A repository, a worktree or a submodule that a command made may stay; it is examined instead. So may a plain
+    list of submodules, and what only the far end of a clone runs."""
     if name.kind == "protected":
+        if name.path.endswith("/.gitmodules") and not name.is_link:
+            data = _content(name.path)
+            return data is not None and not harmless_part(os.fsdecode(data))[1]
         return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))
     if name.is_link:
         return False

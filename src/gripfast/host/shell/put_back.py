@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.late import Protected
 from gripfast.host.shell.quarantine import CHANGED, Quarantined, take_out, through_parent
@@ -26,10 +27,13 @@ class _Copy:
 class ProtectedCopies:
     """The content of protected files when a command began. Large files are skipped, and all beyond 2,000."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], unseen: Callable[[], Sequence[str]] = tuple) -> None:
+        """`unseen`: directories that commands write and nobody looks through, so that no remote may be there."""
         self._roots = roots
+        self._find_unseen = unseen
         self._copies: dict[str, _Copy] = {}
         self._names: dict[str, int] = {}
+        self._configs: frozenset[str] = frozenset()
 
     def take(self, protected: Protected) -> None:
         """Before a command. A file that has not changed is not read again."""
@@ -43,6 +47,7 @@ class ProtectedCopies:
                 copies[path] = copy
                 room -= len(copy.content)
         self._copies = copies
+        self._configs = frozenset(f"{owner}/config" for owner in protected.instructions)
         self._names = {path: _kind(path) for path, name in protected.names.items() if not name.is_link}
 
     def _copy(self, path: str) -> _Copy | None:
@@ -61,16 +66,30 @@ class ProtectedCopies:
             content = file.read(_LARGEST + 1)
             return _Copy(_stamp(path), content) if len(content) <= _LARGEST else None
 
-    def put_back(self) -> list[Quarantined]:
-        """After a command: what it changed goes to quarantine, and the file is as it was."""
-        replaced = [path for path, kind in self._names.items() if _kind(path) not in (kind, 0)]
+    def put_back(self, *, settings_only: bool = False) -> list[Quarantined]:
+        """After a command: what it changed goes to quarantine, and the file is as it was. Settings of git that run
+        nothing stay. `settings_only`: while one runs in the background, so that what the user writes stays."""
+        names = () if settings_only else self._names.items()
+        replaced = [path for path, kind in names if _kind(path) not in (kind, 0)]
         taken = [item for path in replaced if (item := take_out(path, CHANGED)) is not None]
         for path, copy in self._copies.items():
-            if _stamp(path) != copy.stamp:
+            if _stamp(path) != copy.stamp and (path in self._configs or not settings_only):
                 link = self._link_above(path)
                 taken += filter(None, [take_out(link, CHANGED) if link else None])
-                taken += _restored(path, copy)
+                taken += self._restored(path, copy)
         return taken
+
+    def _restored(self, path: str, copy: _Copy) -> Iterator[Quarantined]:
+        now = _content(path)
+        if path not in self._configs or now is None or now == copy.content:
+            yield from _restored(path, copy, copy.content, CHANGED)
+            return
+        where = os.path.dirname(os.path.dirname(path))
+        judged = changed_part(os.fsdecode(copy.content), os.fsdecode(now), where, self._find_unseen())
+        wanted = os.fsencode(judged.text)
+        if wanted != now:
+            names = ", ".join(dict.fromkeys(judged.refused[:5]))
+            yield from _restored(path, copy, wanted, f"settings that may run programs: {names}")
 
     def _link_above(self, path: str) -> str | None:
         """A link that took the place of a directory above a file, if a command could have put it there."""
@@ -116,19 +135,19 @@ def _stamp(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
 
 
-def _restored(path: str, copy: _Copy) -> Iterator[Quarantined]:
+def _restored(path: str, copy: _Copy, wanted: bytes, reason: str) -> Iterator[Quarantined]:
     mode = stat.S_IMODE(copy.stamp[4])
     if _content(path) == copy.content:  # the mode alone, or a time
         with contextlib.suppress(OSError), through_parent(path) as place:
             os.chmod(place, mode)
         return
-    item = take_out(path, CHANGED) if os.path.lexists(path) else None
+    item = take_out(path, reason) if os.path.lexists(path) else None
     with contextlib.suppress(OSError):
         _make_directory(os.path.dirname(path))
         with through_parent(path) as place:
             fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
             with open(fd, "wb") as file:
-                file.write(copy.content)
+                file.write(wanted)
                 os.fchmod(fd, mode)
     if item is not None:
         yield item

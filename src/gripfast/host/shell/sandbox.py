@@ -28,7 +28,7 @@ from gripfast.host.kernel.landlock import NETWORK_FROM, SCOPES_FROM, landlock_ve
 from gripfast.host.program.programs import find_program, interpreter
 from gripfast.host.shell import seatbelt
 from gripfast.host.shell.network import Network
-from gripfast.host.shell.walls import Mount, Walls
+from gripfast.host.shell.walls import SETTINGS, Mount, Walls
 
 Mode: TypeAlias = Literal["auto", "require", "off"]
 Level: TypeAlias = Literal["bwrap", "landlock", "seatbelt", "none"]
@@ -36,11 +36,11 @@ Level: TypeAlias = Literal["bwrap", "landlock", "seatbelt", "none"]
 WORDS: dict[Level, str] = {
     "bwrap": (
         "sandbox bwrap: commands write only inside the workspace, a private /tmp and private caches;"
-        " protected names such as .git/config are read-only"
+        " protected names such as .git/hooks are read-only, settings of git that run programs are not kept"
     ),
     "landlock": (
         "sandbox landlock: commands write only inside the workspace, $TMPDIR and private caches;"
-        " protected files such as .git/config are put back after a command that changed them;"
+        " protected files such as .git/hooks are put back after a command that changed them;"
         " chmod and times are not held anywhere"
     ),
     "seatbelt": (
@@ -180,6 +180,7 @@ def bwrap_arguments(sandbox: Sandbox, walls: Walls, sources: Mapping[str, int], 
         list(sandbox.spaces),
         *(["--ro-bind-try", path, path] for path in _KERNEL_SWITCHES),
         ["--bind", walls.temporary, "/tmp"],
+        *(["--bind", f"{walls.temporary}/{SETTINGS}", f"/tmp/{SETTINGS}"] for _ in range(walls.settings)),
         *(["--ro-bind", path, path] for path in _needed(program)),
         *(["--bind", ours, place] for ours, place in walls.caches.over),
         *(["--ro-bind-try", path, path] for path in walls.caches.shown),

@@ -158,6 +158,10 @@ class Shells:
             return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
         return ()
 
+    async def late_names(self, shell: Background) -> list[Quarantined]:
+        """What a background shell made that others would run, if it has ended."""
+        return [] if shell.ended is None or self._closed else await self._undo_late_names()
+
     async def _undo_late_names(self) -> list[Quarantined]:
         """After a command: what it made that others would run. In a shortage the next command looks first."""
         with shortages_passed_over():

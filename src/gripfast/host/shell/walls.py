@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from gripfast.host.files.closed import ClosedName
@@ -19,6 +19,8 @@ from gripfast.text.below import is_below
 MountKind: TypeAlias = Literal["write", "read", "hide"]
 _STRICTNESS: tuple[MountKind, ...] = ("write", "read", "hide")
 Identity: TypeAlias = tuple[int, int, int, int]
+SETTINGS = ".git-settings"
+"""The directory in the session's /tmp where commands find the git configurations that are theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,15 @@ class Mount:
     path: str
     kind: MountKind
     identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLink:
+    """A link to `target` is mounted over a git configuration: the file with this device and inode."""
+
+    path: str
+    target: str
+    identity: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Walls:
     links: tuple[tuple[str, str], ...] = ()
     everywhere: bool = False
     caches: Caches = NO_CACHES
+    settings: bool = False
+    configs: tuple[ConfigLink, ...] = ()
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -65,6 +78,22 @@ def walls_of(scope: Scope, closed: Sequence[ClosedName], temporary: str, level: 
     mounts = tuple(mount for one in _settled(kinds, write).items() if (mount := _mount(*one)) is not None)
     allowed = tuple(_allowed(mounts, write)) if level == "landlock" else ()
     return Walls(mounts, allowed, temporary, tuple(_links(closed)), "/" in write, caches_for(level, write))
+
+
+def with_private_settings(walls: Walls, links: Callable[[Sequence[str]], tuple[ConfigLink, ...]]) -> Walls:
+    """The same walls with links over the git configurations that commands could only read."""
+    kinds = {mount.path: mount.kind for mount in walls.mounts}
+    found = (mount.path for mount in walls.mounts if mount.kind == "read" and _is_config(mount))
+    configs = links([path for path in found if kinds.get(os.path.dirname(path)) == "write"])
+    linked = {link.path for link in configs}
+    mounts = tuple(mount for mount in walls.mounts if mount.path not in linked)
+    return replace(walls, mounts=mounts, settings=True, configs=configs)
+
+
+def _is_config(mount: Mount) -> bool:
+    owner = os.path.dirname(mount.path)
+    is_file = stat.S_ISREG(mount.identity[2]) and mount.path.endswith("/config")
+    return is_file and os.path.lexists(f"{owner}/HEAD") and os.path.isdir(f"{owner}/objects")
 
 
 def _stricter(one: MountKind, other: MountKind) -> MountKind:

@@ -23,8 +23,10 @@ from gripfast.text.fold import folded
 
 ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
 
-# Packages bring their own `.npmrc`, `.vscode` and the like: in here only what is denied is closed.
+# Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
+# What counts in a directory: everything, repositories and what is denied, or only that.
+_Extent: TypeAlias = Literal["all", "git", "denied"]
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _KERNEL = frozenset({"/proc", "/sys", "/dev"})
@@ -49,7 +51,7 @@ class _Listing:
     stamp: tuple[int, int, int]
     settled: bool
     found: tuple[ClosedName, ...]
-    below: tuple[tuple[str, bool], ...]
+    below: tuple[tuple[str, _Extent], ...]
 
 
 class ClosedNames:
@@ -70,12 +72,13 @@ class ClosedNames:
         """Every name that is closed now. A directory that can't be listed is skipped, unless descriptors or memory
         ran out: then it raises OSError, since names would wrongly seem to be gone."""
         found = [name for start in self._starts() for name in start]
-        waiting = [(root, False) for root in self._roots]
-        waiting += [(place, True) for place in self._outside if os.path.isdir(place)]
+        waiting: list[tuple[str, _Extent]] = []
+        waiting.extend((root, "all") for root in self._roots)
+        waiting.extend((place, "denied") for place in self._outside if os.path.isdir(place))
         until = time.monotonic() + _WIDE_SECONDS if self._wide else float("inf")
         while waiting and time.monotonic() < until:
-            path, denied_only = waiting.pop(0) if self._wide else waiting.pop()
-            listing = self._listing(path, denied_only)
+            path, extent = waiting.pop(0) if self._wide else waiting.pop()
+            listing = self._listing(path, extent)
             if listing is not None:
                 found += listing.found
                 waiting += listing.below
@@ -87,7 +90,7 @@ class ClosedNames:
             if os.path.lexists(place) and self._places.denied(place):
                 yield (ClosedName(place, "denied", os.path.islink(place)),)
 
-    def _listing(self, path: str, denied_only: bool) -> _Listing | None:
+    def _listing(self, path: str, extent: _Extent) -> _Listing | None:
         try:
             now = os.lstat(path)
         except OSError:
@@ -97,36 +100,43 @@ class ClosedNames:
         if known is not None and known.settled and known.stamp == stamp:
             return known
         settled = time.time_ns() - now.st_ctime_ns > _TICK_NS
-        listing = _Listing(stamp, settled, *self._listed(path, denied_only))
+        listing = _Listing(stamp, settled, *self._listed(path, extent))
         self._listings[path] = listing
         return listing
 
-    def _listed(self, path: str, denied_only: bool) -> tuple[tuple[ClosedName, ...], tuple[tuple[str, bool], ...]]:
+    def _listed(self, path: str, extent: _Extent) -> tuple[tuple[ClosedName, ...], tuple[tuple[str, _Extent], ...]]:
         entries = _entries(path)
         found: list[ClosedName] = []
-        below: list[tuple[str, bool]] = []
-        if self._git and not denied_only and {entry.name for entry in entries} >= _REPOSITORY:
+        below: list[tuple[str, _Extent]] = []
+        if self._git and extent != "denied" and {entry.name for entry in entries} >= _REPOSITORY:
             found.append(ClosedName(path, "repository"))
-            denied_only = True
+            extent = "git"
         own = {place.path: place.secret for place in own_places()}
         for entry in entries:
-            kind = self._kind(entry, denied_only or entry.path in own)
+            kind = self._kind(entry, "denied" if entry.path in own else extent)
             if kind is not None:
                 found.append(ClosedName(entry.path, kind, entry.is_symlink()))
             if own.get(entry.path) or entry.path in _KERNEL:
                 continue  # closed as a whole, whatever is in it
             if kind != "denied" and entry.is_dir(follow_symlinks=False):
-                inside = denied_only or kind is not None or entry.name in DEPENDENCIES or entry.path in own
-                if self._denies or not inside:
+                inside = "denied" if kind is not None or entry.path in own else _inside(entry.name, extent)
+                if self._denies or inside == "all" or (self._git and inside == "git"):
                     below.append((entry.path, inside))
         return tuple(found), tuple(below)
 
-    def _kind(self, entry: os.DirEntry[str], denied_only: bool) -> ClosedKind | None:
+    def _kind(self, entry: os.DirEntry[str], extent: _Extent) -> ClosedKind | None:
         if self._deny.may_match(entry.name) and self._places.denied(entry.path):
             return "denied"
-        if denied_only or not self._protect.may_match(entry.name) or not self._places.protected(entry.path):
+        is_git = self._git and folded(entry.name) == ".git"
+        if extent == "denied" or (extent == "git" and not is_git) or not self._protect.may_match(entry.name):
             return None
-        return "git" if self._git and folded(entry.name) == ".git" else "protected"
+        if not self._places.protected(entry.path):
+            return None
+        return "git" if is_git else "protected"
+
+
+def _inside(name: str, extent: _Extent) -> _Extent:
+    return "git" if extent == "all" and name in DEPENDENCIES else extent
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:

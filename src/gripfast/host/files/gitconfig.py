@@ -12,6 +12,7 @@ from gripfast.text.below import is_below
 
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"([^"\\\n]*)")?\][ \t]*\Z')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t]*\Z")
+_WORKTREE = re.compile(r"[ \t]*worktree[ \t]*(?:=(.*))?\Z", re.IGNORECASE)
 _HARMLESS = frozenset(
     [
         *(
@@ -147,6 +148,27 @@ def _value(raw: str) -> str | None:
         else:
             value.append(letter)
     return None if quoted or raw.endswith("\\") else "".join(value).strip()
+
+
+def without_worktree_outside(text: str, directory: str, roots: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """A harmless configuration of a git directory without a `core.worktree` that leads out of the roots."""
+    kept: list[str] = []
+    led: list[str] = []
+    for line in text.split("\n"):
+        setting = _WORKTREE.match(line)
+        if setting is None or _is_inside((setting[1] or "").strip(), directory, roots):
+            kept.append(line)
+        else:
+            led.append("core.worktree")
+    return "\n".join(kept), tuple(led)
+
+
+def _is_inside(value: str, directory: str, roots: Sequence[str]) -> bool:
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        value = value[1:-1]
+    if re.search(r'["\\#;]', value):
+        return False  # not plain
+    return is_below(os.path.realpath(os.path.join(directory, value)), *roots)
 
 
 def _name(section: tuple[str, str | None] | None, line: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
 from anyio import CancelScope, to_thread
 
 from gripfast.errors import Internal, SandboxViolation
-from gripfast.host.files.closed import ClosedName, ClosedNames
+from gripfast.host.files.closed import ClosedNames
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
@@ -100,18 +100,21 @@ class Brokers:
         """After a command: takes out the protected names that it, or one in the background, made."""
         if self._sandbox.level != "none" and self._seen is not None:
             self._taken += self._copies.put_back() if self._copies else []
-            self._take_late_names(self._closed_names.look())
-            self._seen = protected_now(self._closed_names.look())
+            self._take_late_names()
         taken, self._taken = self._taken, []
         return taken
 
-    def _take_late_names(self, closed: Sequence[ClosedName]) -> None:
+    def _take_late_names(self) -> None:
+        """What commands made. Only what was there before them, or may stay, is known to the next look."""
         assert self._seen is not None, "somebody looked before the command"
         if self._settings is not None:
             self._taken += self._settings.settle()
-            for owner in protected_now(closed).instructions.keys() - self._seen.instructions.keys():
+            now = protected_now(self._closed_names.look()).instructions.keys()
+            for owner in (now - self._seen.instructions.keys()) | (now & self._seen.made):
                 self._settings.make_whole(f"{owner}/config")
-        self._taken += undo_late_names(self._seen, closed)
+        self._taken += self._copies.take_new() if self._copies else []
+        taken, self._seen = undo_late_names(self._seen, self._closed_names.look, self._roots)
+        self._taken += taken
 
     def _walls(self, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
@@ -121,9 +124,10 @@ class Brokers:
         closed = () if level == "none" else self._closed_names.look()
         if self.suspect and self._seen is not None and level != "none":
             self._taken += self._copies.put_back(settings_only=True) if self._copies else []
-            self._take_late_names(closed)
+            self._take_late_names()
             closed = self._closed_names.look()
-        self._seen = protected_now(closed)
+        else:
+            self._seen = protected_now(closed)
         if self._copies is not None:
             self._copies.take(self._seen)
         walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
@@ -225,8 +229,11 @@ class Brokers:
 
     def _last_look(self) -> None:
         """What commands made that ran until the end."""
-        if self.suspect:
-            self.undo_late_names()
+        with suppress(SandboxViolation):  # a root that was moved: what is there now is somebody else's
+            for directory in self._scope.roots:
+                directory.require_unmoved()
+            if self.suspect:
+                self.undo_late_names()
         if self._settings is not None:
             self._settings.close()
             self._settings = None

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from gripfast.host.files.closed import ClosedName
-from gripfast.host.files.gitconfig import harmless_part
+from gripfast.host.files.gitconfig import harmless_part, without_worktree_outside
 from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, submodules, worktrees
-from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent
+from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
 from gripfast.text.below import is_below
 
 _LARGEST_CONFIG = 1024 * 1024
 _RUN_ELSEWHERE = ("/.gitmodules", "/.github/workflows")
+_LOOKS = 3  # while a command in the background makes more
+_REBASE = "rebase-merge/git-rebase-todo"
+_EXEC = re.compile(rb"[ \t]*(?:exec|x)[ \t]")
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """The protected names of one look: each with what it is, and the instructions of each git directory."""
+    """The protected names of one look: each with what it is, and the instructions of each git directory. `made` are
+    git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
+    programs that a rebase in progress would run."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
     instructions: dict[str, frozenset[str]]
+    made: frozenset[str] = frozenset()
+    steps: dict[str, frozenset[bytes]] = field(default_factory=dict[str, frozenset[bytes]])
 
 
 def protected_now(closed: Sequence[ClosedName]) -> Protected:
@@ -31,7 +39,8 @@ def protected_now(closed: Sequence[ClosedName]) -> Protected:
     names = {name.path: name for name in closed if name.kind != "denied"}
     links = {path: os.readlink(path) for path, name in names.items() if name.is_link and os.path.islink(path)}
     owners = [owner for name in names.values() for owner in _git_directories(name)]
-    return Protected(names, links, {owner: frozenset(_existing(owner)) for owner in owners})
+    steps = {todo: frozenset(_steps(todo)) for owner in owners for todo in _rebases(owner)}
+    return Protected(names, links, {owner: frozenset(_existing(owner)) for owner in owners}, steps=steps)
 
 
 def _git_directories(name: ClosedName) -> Iterator[str]:
@@ -41,30 +50,75 @@ def _git_directories(name: ClosedName) -> Iterator[str]:
 
 
 def _existing(owner: str) -> Iterator[str]:
-    return (name for name in INSTRUCTIONS if os.path.lexists(f"{owner}/{name}"))
+    yield from (name for name in INSTRUCTIONS if os.path.lexists(f"{owner}/{name}"))
+    configs = (f"{worktree}/config.worktree" for worktree in worktrees(owner))
+    yield from (path.removeprefix(f"{owner}/") for path in configs if os.path.lexists(path))
 
 
-def undo_late_names(before: Protected, closed: Sequence[ClosedName]) -> list[Quarantined]:
-    """Takes out what was not there before, and puts back links that were replaced."""
-    return [item for item in _taken(before, protected_now(closed)) if item is not None]
+def _rebases(owner: str) -> Iterator[str]:
+    todos = (f"{place}/{_REBASE}" for place in (owner, *worktrees(owner)))
+    return (todo for todo in todos if os.path.lexists(todo))
 
 
-def _taken(before: Protected, now: Protected) -> Iterator[Quarantined | None]:
+def _steps(todo: str) -> Iterator[bytes]:
+    return (line.strip() for line in (_content(todo) or b"").splitlines() if _EXEC.match(line))
+
+
+def undo_late_names(
+    before: Protected, look: Callable[[], Sequence[ClosedName]], roots: Sequence[str]
+) -> tuple[list[Quarantined], Protected]:
+    """Takes out what was not there before, and puts back links that were replaced. Also gives what is known now: what
+    a command in the background makes meanwhile is not, so that the next look takes it out."""
+    taken: list[Quarantined] = []
+    for _ in range(_LOOKS):
+        now = protected_now(look())
+        found = [item for item in _taken(before, now, roots) if item is not None]
+        taken += found
+        before = _known(before, now)
+        if not found:
+            break
+    return taken, before
+
+
+def _known(before: Protected, now: Protected) -> Protected:
+    names = {path: name for path, name in now.names.items() if _is_known(name, before, now)}
+    made = before.made | (now.instructions.keys() - before.instructions.keys())
+    instructions = {
+        owner: found if owner in made else found - frozenset(_new(owner, found, before))
+        for owner, found in now.instructions.items()
+    }
+    steps = {todo: before.steps.get(todo, frozenset()) for todo in now.steps}
+    return Protected(names, before.links, instructions, made & now.instructions.keys(), steps)
+
+
+def _is_known(name: ClosedName, before: Protected, now: Protected) -> bool:
+    return name.path in before.names or _is_data(name, before, now) or was_released(name.path)
+
+
+def _new(owner: str, found: frozenset[str], before: Protected) -> Iterator[str]:
+    """Instructions that a repository did not have before."""
+    return (name for name in found - before.instructions[owner] if not was_released(f"{owner}/{name}"))
+
+
+def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[Quarantined | None]:
     for path, target in before.links.items():
         if not os.path.islink(path) or os.readlink(path) != target:
             yield take_out(path, "it replaced a protected link")
             with through_parent(path) as place:
                 os.symlink(target, place)
     for path, name in now.names.items():
-        if path not in before.names and not _is_data(name, before, now):
+        if not _is_known(name, before, now):
             yield take_out(path, "a protected name that a command made")
     for owner, names in now.instructions.items():
-        if owner in before.instructions:
-            for name in names - before.instructions[owner]:
-                yield take_out(f"{owner}/{name}", "git would follow it, and a command made it")
+        if owner in before.instructions and owner not in before.made:
+            for name in _new(owner, names, before):
+                yield _examined_name(f"{owner}/{name}", roots)
         elif os.path.isdir(owner):
-            yield from _examined(owner)
+            yield from _examined(owner, roots)
         yield from _astray(owner)
+    for todo, steps in now.steps.items():
+        if new := steps - before.steps.get(todo, frozenset()):
+            yield _without_steps(todo, new)
 
 
 def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
@@ -82,7 +136,9 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
 
 def _made(before: Protected, now: Protected) -> Iterator[str]:
     """The directories of repositories and worktrees that a command made."""
-    yield from (os.path.dirname(owner) for owner in now.instructions.keys() - before.instructions.keys())
+    yield from (
+        os.path.dirname(owner) for owner in before.made | (now.instructions.keys() - before.instructions.keys())
+    )
     for path in now.names.keys() - before.names.keys():
         if now.names[path].kind == "git" and os.path.isfile(path) and _belongs(path, now):
             yield os.path.dirname(path)
@@ -93,35 +149,61 @@ def _belongs(dot_git: str, now: Protected) -> bool:
     return common is not None and common in now.instructions
 
 
-def _examined(owner: str) -> Iterator[Quarantined | None]:
+def _examined_name(path: str, roots: Sequence[str]) -> Quarantined | None:
+    """A new instruction of a repository that was there before."""
+    if path.endswith("/config.worktree"):
+        return _cleaned(path, roots)
+    return take_out(path, "git would follow it, and a command made it")
+
+
+def _examined(owner: str, roots: Sequence[str]) -> Iterator[Quarantined | None]:
     """A git directory that a command made: hooks, and settings that are not known to run nothing, are taken out."""
     hooks = f"{owner}/hooks"
     if os.path.islink(hooks):
         yield take_out(hooks, "hooks that a command made")
     elif os.path.isdir(hooks):
         for name in sorted(os.listdir(hooks)):
-            if not name.endswith(".sample"):
+            if not name.endswith(".sample") and not was_released(f"{hooks}/{name}"):
                 yield take_out(f"{hooks}/{name}", "a hook that a command made")
     if os.path.lexists(f"{owner}/commondir"):
         yield take_out(f"{owner}/commondir", "it leads git elsewhere")
-    for name in ("config", "config.worktree"):
-        if os.path.lexists(f"{owner}/{name}"):
-            yield _cleaned(f"{owner}/{name}")
+    for name in _existing(owner):
+        if os.path.basename(name) in ("config", "config.worktree"):
+            yield _cleaned(f"{owner}/{name}", roots)
 
 
-def _cleaned(config: str) -> Quarantined | None:
+def _cleaned(config: str, roots: Sequence[str]) -> Quarantined | None:
+    if was_released(config):
+        return None
     data = _content(config)
     if data is None:
         return take_out(config, "a configuration that is no file")
     kept, dropped = harmless_part(os.fsdecode(data))
-    if not dropped:
+    kept, led = without_worktree_outside(kept, os.path.dirname(config), roots)
+    if not dropped and not led:
         return None
-    item = keep_copy(config, data, f"settings that may run programs: {', '.join(dropped[:5])}")
-    with through_parent(config) as place:
-        with open(f"{place}.{item.id}", "xb") as file:
-            file.write(os.fsencode(kept))
-        os.replace(f"{place}.{item.id}", place)
+    names = ", ".join((*dropped, *led)[:5])
+    return _replaced(config, data, os.fsencode(kept), f"settings that may run programs or lead elsewhere: {names}")
+
+
+def _replaced(path: str, data: bytes, kept: bytes, reason: str) -> Quarantined | None:
+    item = keep_copy(path, data, reason)
+    try:
+        with through_parent(path) as place:
+            with open(f"{place}.{item.id}", "xb") as file:
+                file.write(kept)
+            os.replace(f"{place}.{item.id}", place)
+    except FileNotFoundError:  # its directory was moved away just now
+        return None
     return item
+
+
+def _without_steps(todo: str, new: frozenset[bytes]) -> Quarantined | None:
+    data = _content(todo)
+    if data is None:
+        return take_out(todo, "steps of a rebase that are no file")
+    kept = b"".join(line for line in data.splitlines(keepends=True) if line.strip() not in new)
+    return _replaced(todo, data, kept, "settings of a rebase that run programs, made by a command")
 
 
 def _content(path: str) -> bytes | None:
@@ -142,6 +224,9 @@ def _astray(owner: str) -> Iterator[Quarantined | None]:
     """A worktree's `commondir` that doesn't lead back to the repository it is in."""
     for worktree in worktrees(owner):
         path = f"{worktree}/commondir"
+        for name in ("config", "hooks"):  # git makes neither here, and follows both where `commondir` is gone
+            if os.path.lexists(f"{worktree}/{name}"):
+                yield take_out(f"{worktree}/{name}", "git would follow it, and a command made it")
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 target = os.path.realpath(os.path.join(worktree, file.read(4096).strip()))

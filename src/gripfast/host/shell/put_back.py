@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.late import Protected
-from gripfast.host.shell.quarantine import CHANGED, Quarantined, take_out, through_parent
+from gripfast.host.shell.quarantine import (
+    CHANGED,
+    Quarantined,
+    make_directory,
+    take_out,
+    through_parent,
+    was_released,
+)
 from gripfast.text.below import is_below
 
 _MOST_FILES = 2000
@@ -34,6 +41,8 @@ class ProtectedCopies:
         self._copies: dict[str, _Copy] = {}
         self._names: dict[str, int] = {}
         self._configs: frozenset[str] = frozenset()
+        self._protected: Protected | None = None
+        self._files: frozenset[str] = frozenset()
 
     def take(self, protected: Protected) -> None:
         """Before a command. A file that has not changed is not read again."""
@@ -48,6 +57,7 @@ class ProtectedCopies:
                 room -= len(copy.content)
         self._copies = copies
         self._configs = frozenset(f"{owner}/config" for owner in protected.instructions)
+        self._protected, self._files = protected, frozenset(_files(protected))
         self._names = {path: _kind(path) for path, name in protected.names.items() if not name.is_link}
 
     def _copy(self, path: str) -> _Copy | None:
@@ -91,6 +101,15 @@ class ProtectedCopies:
             names = ", ".join(dict.fromkeys(judged.refused[:5]))
             yield from _restored(path, copy, wanted, f"settings that may run programs: {names}")
 
+    def take_new(self) -> list[Quarantined]:
+        """What was made in a protected directory since, such as a hook beside the others."""
+        found = _files(self._protected) if self._protected else ()
+        new = [path for path in found if path not in self._files and not path.endswith(".sample")]
+        taken = (
+            take_out(path, "made in a protected directory by a command") for path in new if not was_released(path)
+        )
+        return [item for item in taken if item is not None]
+
     def _link_above(self, path: str) -> str | None:
         """A link that took the place of a directory above a file, if a command could have put it there."""
         above = os.path.dirname(path)
@@ -115,9 +134,9 @@ def _below(path: str) -> Iterator[str]:
     if not os.path.isdir(path) or os.path.islink(path):
         yield path
         return
-    for folder, _, files in os.walk(path):
-        for name in files:
-            yield os.path.join(folder, name)
+    for folder, folders, files in os.walk(path):
+        yield from (os.path.join(folder, name) for name in files)
+        yield from (link for name in folders if os.path.islink(link := os.path.join(folder, name)))
 
 
 def _kind(path: str) -> int:
@@ -143,7 +162,7 @@ def _restored(path: str, copy: _Copy, wanted: bytes, reason: str) -> Iterator[Qu
         return
     item = take_out(path, reason) if os.path.lexists(path) else None
     with contextlib.suppress(OSError):
-        _make_directory(os.path.dirname(path))
+        make_directory(os.path.dirname(path))
         with through_parent(path) as place:
             fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
             with open(fd, "wb") as file:
@@ -151,14 +170,6 @@ def _restored(path: str, copy: _Copy, wanted: bytes, reason: str) -> Iterator[Qu
                 os.fchmod(fd, mode)
     if item is not None:
         yield item
-
-
-def _make_directory(path: str) -> None:
-    """Makes a directory and those above it, never through a link."""
-    if not os.path.lexists(path):
-        _make_directory(os.path.dirname(path))
-        with through_parent(path) as place:
-            os.mkdir(place)
 
 
 def _content(path: str) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -54,7 +55,9 @@ def through_parent(path: str) -> Generator[str]:
     FileNotFoundError: that already happened."""
     folder, name = os.path.split(path)
     if sys.platform != "linux":
-        yield os.path.join(os.path.realpath(folder), name)
+        if os.path.realpath(folder) != folder:
+            raise FileNotFoundError(path)
+        yield path
         return
     fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -99,11 +102,48 @@ def release(item: Quarantined) -> None:
     """Puts it back where it was. Raises Conflict if something else is there now."""
     if os.path.lexists(item.path) and not item.reason.startswith(("settings", CHANGED)):
         raise Conflict(f"{item.path!r} exists; move it away first, or copy what you need from {str(item.content)!r}")
-    os.makedirs(os.path.dirname(item.path), exist_ok=True)
-    if os.path.lexists(item.path):
-        os.unlink(item.path)
-    _move(str(item.content), item.path)
+    try:
+        make_directory(os.path.dirname(item.path))
+        with through_parent(item.path) as place:
+            if os.path.lexists(place):
+                os.unlink(place)
+            _move(str(item.content), place)
+            _note_released(item.path, place)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Conflict(
+            f"the way to {item.path!r} now leads through a link or a file; move that away first, or copy what you "
+            f"need from {str(item.content)!r}"
+        ) from None
     shutil.rmtree(item.content.parent)
+
+
+def make_directory(path: str) -> None:
+    """Makes a directory and those above it, never through a link."""
+    if not os.path.lexists(path):
+        make_directory(os.path.dirname(path))
+        with through_parent(path) as place:
+            os.mkdir(place)
+
+
+def was_released(path: str) -> bool:
+    """Whether what is at a path is what a person released there."""
+    try:
+        return (_folder() / _released_name(path)).read_text(encoding="utf-8") == _identity(path)
+    except OSError:
+        return False
+
+
+def _note_released(path: str, place: str) -> None:
+    (_folder() / _released_name(path)).write_text(_identity(place), encoding="utf-8")
+
+
+def _released_name(path: str) -> str:
+    return f"released-{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}"
+
+
+def _identity(path: str) -> str:
+    found = os.lstat(path)
+    return f"{found.st_dev} {found.st_ino} {found.st_ctime_ns}"
 
 
 def discard(item: Quarantined) -> None:

@@ -1,0 +1,236 @@
+"""What commands leave for git and others to run, wherever and whenever they make it: each is taken out, and told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gripfast.errors import Conflict
+from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.quarantine import Quarantined, quarantined, release
+from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell.shells import Shells
+
+GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+WHO = "-c user.name=a -c user.email=b@c -c init.defaultBranch=main -c commit.gpgsign=false"
+LEVELS = ("bwrap", "landlock")
+EVIL = "[core]\\n\\tfsmonitor = touch PWNED;false\\n"
+
+
+def level(name: str) -> Sandbox:
+    found = Sandbox("landlock") if name == "landlock" and landlock_version() else choose("auto")
+    if found.level != name:
+        pytest.skip(f"{name} does not work here: {found.faults}")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    (tmp_path / "in").mkdir()
+    git(tmp_path / "in", f"git {WHO} init -q; echo 1 > a; git add a; git {WHO} commit -qm one")
+    return tmp_path / "in"
+
+
+def git(where: Path, script: str) -> str:
+    done = subprocess.run(["bash", "-ec", script], cwd=where, env=GIT, check=True, capture_output=True)
+    return done.stdout.decode()
+
+
+async def ignore(_: bytes) -> None: ...
+
+
+def run(root: Path, sandbox: str, *commands: str) -> list[Quarantined]:
+    """What was taken out, and told, after commands in one session; each must succeed."""
+    taken: list[Quarantined] = []
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            for command in commands:
+                kept = bytearray()
+
+                async def feed(data: bytes, kept: bytearray = kept) -> None:
+                    kept.extend(data)
+
+                ended = await shells.run(command, feed, timeout_ms=60_000)
+                assert ended.exit_code == 0, kept.decode()
+                taken.extend(ended.quarantined)
+
+    anyio.run(main)
+    return taken
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize(
+    "where", ["node_modules/p", ".venv/p", "venv/src/p", "node_modules/a/__pycache__/p", "bare/p"]
+)
+def test_a_repository_is_found_wherever_a_command_makes_it(where: str, sandbox: str, root: Path) -> None:
+    attack = (
+        f"git init -q --bare bare; git clone -q . {where}; printf '{EVIL}' >> {where}/.git/config; "
+        f"git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),{where}"
+    )
+    taken = run(root, sandbox, attack)
+    git(root, f"git status; cd {where}; git status")
+    assert not list(root.rglob("PWNED"))
+    assert [item.path for item in taken] == [f"{root}/{where}/.git/config"]
+
+
+def test_what_packages_bring_stays_where_it_is(root: Path) -> None:
+    taken = run(root, "bwrap", "mkdir -p node_modules/p/.vscode; cd node_modules/p; echo x > .npmrc; echo x > .envrc")
+    assert taken == []
+    assert (root / "node_modules/p/.envrc").exists()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("when", ["while it runs", "when it is ended"])
+def test_what_a_command_makes_until_the_session_closes_is_taken_out(when: str, sandbox: str, root: Path) -> None:
+    evil = f"git init -q late; printf '{EVIL}' >> late/.git/config; echo x > .envrc; echo x > done"
+    how = "evil; cat fifo" if when == "while it runs" else "trap 'evil; exit' TERM; echo x > ready; cat fifo & wait"
+    seen = root / ("done" if when == "while it runs" else "ready")
+    os.mkfifo(root / "fifo")
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            await shells.run(f"evil() {{ {evil}; }}; ({how}) > /dev/null 2>&1 &", ignore)
+            with anyio.fail_after(60):
+                while not seen.exists():
+                    await anyio.sleep(0.01)
+
+    anyio.run(main)
+    assert (root / "done").exists()
+    assert not (root / ".envrc").exists()
+    assert "fsmonitor" not in (root / "late/.git/config").read_text()
+    assert {f"{root}/.envrc", f"{root}/late/.git/config"} == {item.path for item in quarantined()}
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_names_made_between_two_looks_are_not_known_to_the_next(sandbox: str, root: Path) -> None:
+    loop = "while test ! -e stop; do i=$(((i+1)%300)); mkdir -p d$i; echo x > d$i/.envrc; done; echo x > done"
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            await shells.start(loop)
+            for _ in range(4):
+                await shells.run("true", ignore)
+            await shells.run("touch stop; until test -e done; do sleep 0.01; done", ignore)
+            await shells.run("true", ignore)
+            assert not list(root.rglob(".envrc"))
+
+    anyio.run(main)
+    assert not list(root.rglob(".envrc"))
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_repository_that_a_command_made_is_examined_as_long_as_one_runs(sandbox: str, root: Path) -> None:
+    os.mkfifo(root / "fifo")
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            shell = await shells.start(
+                f"git init -q new; read x < fifo; printf '{EVIL}' >> new/.git/config; echo x > done; sleep 60"
+            )
+            await shells.run("until test -e new/.git/HEAD; do sleep 0.01; done", ignore)
+            await shells.run("echo x > fifo; until test -e done; do sleep 0.01; done", ignore)
+            assert "fsmonitor" not in (root / "new/.git/config").read_text()
+            await shells.kill(shell.name)
+
+    anyio.run(main)
+
+
+def test_what_the_user_released_stays_while_a_command_runs(root: Path) -> None:
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level("bwrap")) as shells:
+            shell = await shells.start("sleep 60")
+            await shells.run("echo x > .envrc", ignore)
+            [item] = quarantined()
+            release(item)
+            ended = [await shells.run("true", ignore) for _ in range(2)]
+            assert [one.quarantined for one in ended] == [(), ()]
+            await shells.kill(shell.name)
+
+    anyio.run(main)
+    assert (root / ".envrc").read_text() == "x\n"
+    assert quarantined() == []
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("made", [".git/hooks/post-commit", ".vscode/tasks.json", ".vscode/link"])
+def test_nothing_is_added_to_a_protected_directory(made: str, sandbox: str, root: Path) -> None:
+    (root / ".vscode").mkdir()
+    (root / ".vscode/settings.json").write_text("kept")
+    how = f"ln -s ../.. {made}" if made.endswith("link") else f"echo x > {made}; chmod +x {made}"
+    taken = run(root, sandbox, f"({how}); true")
+    assert not os.path.lexists(root / made)
+    assert (root / ".vscode/settings.json").read_text() == "kept"
+    assert [item.path for item in taken] == ([f"{root}/{made}"] if sandbox == "landlock" else [])
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_the_settings_of_a_worktree_run_nothing(sandbox: str, root: Path) -> None:
+    git(root, "git config extensions.worktreeConfig true")
+    taken = run(
+        root,
+        sandbox,
+        "git worktree add -q wt; cd .git/worktrees/wt; "
+        f"printf '{EVIL}[core]\\n\\tsparseCheckout = false\\n' > config.worktree",
+    )
+    git(root / "wt", "git status")
+    assert not list(root.rglob("PWNED"))
+    assert [item.path for item in taken] == [f"{root}/.git/worktrees/wt/config.worktree"]
+    assert git(root / "wt", "git config core.sparseCheckout") == "false\n"
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_worktree_without_its_repository_has_no_settings_of_its_own(sandbox: str, root: Path) -> None:
+    run(
+        root,
+        sandbox,
+        "git worktree add -q wt; cd .git/worktrees/wt; rm commondir; cp -r ../../objects ../../refs .; "
+        f"printf '[core]\\n\\trepositoryformatversion = 0\\n{EVIL}' > config",
+    )
+    subprocess.run(["git", "status"], cwd=root / "wt", env=GIT, capture_output=True, check=False)
+    assert not list(root.rglob("PWNED"))
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_repository_whose_files_lie_outside_does_not_stay_so(sandbox: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    inside = "git init -q --separate-git-dir here.git here; git --git-dir here.git config core.worktree ../here"
+    taken = run(root, sandbox, f"git init -q e; git -C e config core.worktree {tmp_path}/out; {inside}")
+    assert [item.path for item in taken if item.path.endswith("config")] == [f"{root}/e/.git/config"]
+    assert git(root / "e", "git rev-parse --show-toplevel") == f"{root}/e\n"
+    assert git(root, "git --git-dir here.git config core.worktree") == "../here\n"
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_the_steps_of_a_rebase_run_no_program_of_a_command(sandbox: str, root: Path) -> None:
+    todo = ".git/rebase-merge/git-rebase-todo"
+    (root / ".git/rebase-merge").mkdir()
+    (root / todo).write_text("exec mine\npick 1\n")
+    taken = run(root, sandbox, f"printf 'x evil\\n  exec evil\\npick 2 exec\\n' >> {todo}")
+    assert (root / todo).read_text() == "exec mine\npick 1\npick 2 exec\n"
+    assert [item.path for item in taken] == [f"{root}/{todo}"]
+
+
+def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    run(root, "bwrap", "mkdir -p sub/deep; echo x > sub/deep/.envrc", f"rm -r sub; ln -s {tmp_path}/out sub")
+    [item] = quarantined()
+    with pytest.raises(Conflict, match="leads through a link"):
+        release(item)
+    assert list((tmp_path / "out").iterdir()) == []
+    assert quarantined() == [item]
+    (root / "sub").unlink()
+    release(item)
+    assert (root / "sub/deep/.envrc").read_text() == "x\n"

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gripfast import Scope, ScopedFs
 from gripfast.builtin.patching import PatchText, apply_patch_text
 from gripfast.errors import Conflict, NoMatch, ToolError
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.record.together import recover_changes
+from torture.failing import CALLS, ERRNOS, failing, tried_uses
 from torture.trial import Outcome, Torment
 
 _FILES = 20
 _EVENTS = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "open"})
-_CALLS = (
-    "rename",
-    "unlink",
-    "mkdir",
-    "open",
-    "link",
-    "fsync",
-    "fchmod",
-    "write",
-    "stat",
-    "replace",
-    "close",
-    "pwrite",
-)
-_ERRNOS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 _PROCESSES = 4
 _HANGS = 120.0  # seconds after which processes that wait for each other count as a deadlock
 
@@ -159,9 +143,9 @@ def _failures(torment: Torment) -> None:
     root = torment.room("failing")
     _workspace(root)
     before = tree_of(root)
-    for name in _CALLS:
-        for code in _ERRNOS:
-            for nth in _tried(dice, share):
+    for name in CALLS:
+        for code in ERRNOS:
+            for nth in tried_uses(dice, share):
                 told = _with_failure(root, name, nth, code)
                 if told is None:  # it was used less often, or nothing minded: the patch was applied
                     shutil.rmtree(root)
@@ -178,32 +162,15 @@ def _failures(torment: Torment) -> None:
     torment.tell(Outcome("a system call of a patch fails", promise, tried, broken, first))
 
 
-def _tried(dice: random.Random, share: float) -> list[int]:
-    return [nth for nth in range(1, 1_000) if dice.random() < share or nth == 1]
-
-
 def _with_failure(root: Path, name: str, nth: int, code: int) -> str | None:
     """The error that was told when the nth use of a call fails; None for no error. A session tells any exception."""
-    real, count = getattr(os, name), 0
-
-    def failing(*arguments: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        if count == nth:
-            if name == "close":
-                real(*arguments, **options)
-            raise OSError(code, os.strerror(code))
-        return real(*arguments, **options)
-
-    setattr(os, name, failing)
     try:
-        _apply(root, _patch("old", "new"))
+        with failing(name, nth, code):
+            _apply(root, _patch("old", "new"))
     except ToolError as error:
         return error.message
     except OSError as error:
         return str(error)
-    finally:
-        setattr(os, name, real)
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import random
@@ -15,8 +17,11 @@ from pathlib import Path
 import anyio
 
 from gripfast import OutputCache, Scope, ScopedFs, WorkspaceSession, open_session
+from gripfast.errors import ToolError
 from gripfast.host.record.record import Record
+from gripfast.host.record.shelf import workspace_directory
 from gripfast.host.record.undo import undo
+from torture.failing import CALLS, ERRNOS, failing, tried_uses
 from torture.trial import Outcome, Torment
 
 _NAMES = ("a", "b", "c", "d/a", "d/b", "d/e/a", "f")
@@ -43,6 +48,7 @@ Tree = dict[str, tuple[int, bytes]]
 def run(torment: Torment) -> None:
     _sequences(torment)
     _kills(torment)
+    _failures(torment)
 
 
 # --- sequences ---
@@ -104,9 +110,25 @@ async def _agent(session: WorkspaceSession, dice: random.Random) -> None:
     elif kind < 0.3:
         await session.call("Read", {"file_path": one})
         await session.call("Edit", {"file_path": one, "old_string": "old", "new_string": word, "replace_all": True})
+    elif kind < 0.45:
+        for name in (one, two):
+            await session.call("Read", {"file_path": name})
+        await session.call("apply_patch", {"patch": _patch(dice, one, two, word)})
     else:
         lines = "; ".join(dice.choice(_COMMANDS).format(one, two, word) for _ in range(dice.randint(1, 3)))
         await session.call("Bash", {"command": f"exec 2>/dev/null; {lines}"})
+
+
+def _patch(dice: random.Random, one: str, two: str, word: str) -> str:
+    """A patch of one to three files: some fit, some are refused, as an agent's do."""
+    change = "@@\n" + f"-the old text of {one}\n" * 3 + f"+{word}"
+    hunks = [
+        f"*** Update File: {one}\n{change}",
+        f"*** Update File: {one}\n*** Move to: moved/{word}\n{change}",
+        f"*** Delete File: {two}",
+        f"*** Add File: new/{word}\n+{word}",
+    ]
+    return "\n".join(["*** Begin Patch", *dice.sample(hunks, dice.randint(1, 3)), "*** End Patch"])
 
 
 def _second_writer(root: Path, dice: random.Random, foreign: dict[str, bytes]) -> None:
@@ -201,3 +223,56 @@ def _undo_in_a_child(root: Path, id: str, nth: int) -> int:
         finally:
             os._exit(0)
     return os.waitpid(child, 0)[1] & 0x7F
+
+
+# --- every system call fails ---
+
+
+def _failures(torment: Torment) -> None:
+    dice, share = torment.dice("undo failures"), 0.05 if torment.quick else min(1.0, torment.scale)
+    model, room = torment.room("undo failing"), torment.scratch / "undo tried"
+    before = anyio.run(_some_work, _workspace(model, with_git=False), "failing")
+    fs = ScopedFs(Scope.workspace(model / "ws"))
+    recorded, worked = workspace_directory(fs.roots[0]), tree_of(model / "ws")
+    shutil.copytree(recorded, room / "record")
+    shutil.copytree(model / "ws", room / "ws", symlinks=True)
+    tried = broken = 0
+    first = ""
+    for name in CALLS:
+        for code in ERRNOS:
+            for nth in tried_uses(dice, share):
+                has_failed, fault = _undo_with_failure(fs, name, nth, code, before, worked)
+                _copied(room / "record", recorded)
+                _copied(room / "ws", model / "ws")
+                if not has_failed:
+                    break
+                tried += 1
+                broken += bool(fault)
+                first = first or (f"{name} {errno.errorcode[code]} at use {nth}: {fault}" if fault else "")
+    promise = "an error means that nothing is changed; otherwise every path is back, or named as refused"
+    torment.tell(Outcome("a system call of an undo fails", promise, tried, broken, first))
+
+
+def _copied(source: Path, target: Path) -> None:
+    shutil.rmtree(target)
+    shutil.copytree(source, target, symlinks=True)
+
+
+def _undo_with_failure(
+    fs: ScopedFs, name: str, nth: int, code: int, before: Tree, worked: Tree
+) -> tuple[bool, str | None]:
+    """Whether the call was used so often, and what is wrong afterwards, if anything."""
+    root = Path(fs.roots[0])
+    record = Record(fs, "failing")
+    result = None
+    with failing(name, nth, code) as failed, contextlib.suppress(ToolError, OSError):
+        result = undo(record, all=True)
+    record.close()
+    Record(fs, "failing").close()
+    now = tree_of(root)
+    if result is None:
+        return bool(failed), None if now == worked else "an error, and the tree is not as it was"
+    refused = {one.path for one in result.refused}
+    wrong = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
+    silent = sorted(path for path in wrong if not _is_near(path, refused))
+    return bool(failed), f"no error, and {silent[0]} is not back" if silent else None

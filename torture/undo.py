@@ -49,6 +49,7 @@ def run(torment: Torment) -> None:
     _sequences(torment)
     _kills(torment)
     _failures(torment)
+    anyio.run(_many, torment)
 
 
 # --- sequences ---
@@ -276,3 +277,28 @@ def _undo_with_failure(
     wrong = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
     silent = sorted(path for path in wrong if not _is_near(path, refused))
     return bool(failed), f"no error, and {silent[0]} is not back" if silent else None
+
+
+# --- one command that changes a great many files ---
+
+
+async def _many(torment: Torment) -> None:
+    count = torment.times(100_000, 3_000)
+    root = torment.room("many") / "ws"
+    for number in range(count // 2):
+        path = root / f"d{number % 200}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{number}\n")
+    before = tree_of(root)
+    async with open_session(Scope.workspace(root), record=True, sandbox="off", cache=OutputCache()) as session:
+        session.prepare()
+        session.record.cover.wait(600)
+        script = "for d in d*; do sed -i s/^/x/ $d/*; for f in $d/*; do : > $f.new; done; done"
+        await session.call("Bash", {"command": script, "timeout": 600_000})
+        done = await session.undo()
+    after = tree_of(root)
+    wrong = sum(before.get(path) != after.get(path) for path in before.keys() | after.keys())
+    note = f"{len(done.restored):,} restored, {len(done.refused):,} refused"
+    promise = "every one is as it was before"
+    torment.tell(Outcome("undo of a command that changed a great many files", promise, count, wrong, note))
+    shutil.rmtree(root)

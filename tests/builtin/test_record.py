@@ -336,7 +336,7 @@ async def test_a_damaged_record_costs_no_call_and_what_is_left_of_it_can_be_undo
     assert names(await session.undo()) == ["newer"]
 
 
-async def test_a_record_that_can_not_be_written_is_said_once_and_costs_no_call(
+async def test_a_record_that_can_not_be_written_is_said_with_each_change_and_costs_no_call(
     session: WorkspaceSession, root: Path
 ) -> None:
     session.record.file.unlink()
@@ -344,7 +344,8 @@ async def test_a_record_that_can_not_be_written_is_said_once_and_costs_no_call(
     message = await session.call("Write", {"file_path": "new", "content": "n\n"})
     assert not message.is_error
     assert "[not recorded, so it can't be undone: Is a directory]" in message.text
-    assert "not recorded" not in (await session.call("Write", {"file_path": "newer", "content": ""})).text
+    assert "not recorded" not in (await session.call("Read", {"file_path": "new"})).text
+    assert "not recorded" in (await session.call("Write", {"file_path": "newer", "content": ""})).text
 
 
 async def test_old_records_go_first_and_the_current_one_never(root: Path, state: Path) -> None:

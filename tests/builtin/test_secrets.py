@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gripfast import ToolContext
 from gripfast.builtin.config import parse_config
 from gripfast.builtin.session import WorkspaceSession, open_session, output_cache
+from gripfast.framework import definition
+from gripfast.framework.context import Progress
 from gripfast.host.files.scope import Scope
 from gripfast.host.stores.store import EmbeddedStore
 
@@ -68,6 +71,21 @@ async def test_the_record_has_no_value_and_undo_still_gives_back_every_byte(
     assert b"s3cret" not in session.record.file.read_bytes()
     await session.undo()
     assert (root / "a").read_bytes() == before
+
+
+async def test_progress_has_names_instead_of_values_and_a_value_for_the_program_is_as_it_is(root: Path) -> None:
+    @definition.tool
+    async def deploy(ctx: ToolContext) -> str:
+        """Deploys."""
+        await ctx.report_progress(1, 2, f"with {OURS}")
+        await ctx.report_progress(2, 2)
+        return OURS
+
+    seen: list[Progress] = []
+    async with open_session(Scope.workspace(root), tools=[deploy], sandbox="off", hide_secrets=True) as session:
+        await session.call("deploy", {}, progress=seen.append)
+        assert await session.value("deploy", {}) == OURS
+    assert seen == [Progress(1, 2, "with «DEPLOY_TOKEN»"), Progress(2, 2, None)]
 
 
 async def test_a_name_in_place_of_a_value_does_not_get_into_a_file(session: WorkspaceSession, root: Path) -> None:

@@ -18,7 +18,7 @@ from gripfast.clock import monotonic
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
-from gripfast.host.files.changes import changes_since, follow, look
+from gripfast.host.files.changes import changes_since, follow, look, prepare
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.watch import Watch
@@ -80,15 +80,16 @@ async def bash(
         return await _rehearsed(command, timeout, fs, cache, shells)
     if run_in_background:
         started: list[Background] = []
+        await to_thread.run_sync(prepare, watch, abandon_on_cancel=True)
         await to_thread.run_sync(follow, watch, lambda: not started or shells.is_running(started[0]))
         shell = await shells.start(command)
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
-    seconds = inf if answer_by is None or outside else answer_by - monotonic()
+    until = inf if answer_by is None or outside else answer_by
     known = None if answer_by is None or outside else shells.handed_over(command)
     if known is not None:
-        return await _attached(known, seconds, cache, shells)
-    return await _run(command, timeout, seconds, fs, reads, cache, shells, watch, outside=outside, room=max_output)
+        return await _attached(known, until - monotonic(), cache, shells)
+    return await _run(command, timeout, until, fs, reads, cache, shells, watch, outside=outside, room=max_output)
 
 
 async def _attached(shell: Background, seconds: float, cache: OutputCache, shells: Shells) -> TextResult:
@@ -109,7 +110,7 @@ async def _attached(shell: Background, seconds: float, cache: OutputCache, shell
 async def _run(
     command: str,
     timeout: int,
-    seconds: float,
+    until: float,
     fs: ScopedFs,
     reads: ReadLog,
     cache: OutputCache,
@@ -119,9 +120,11 @@ async def _run(
     outside: bool,
     room: int | None,
 ) -> TextResult:
+    await to_thread.run_sync(prepare, watch, abandon_on_cancel=True)
     before = await to_thread.run_sync(look, watch, reads)
     directory = shells.directory
     sink = cache.sink(room=room or shells.max_output)
+    seconds = until - monotonic()  # the record may have waited
     try:
         ended = await shells.run_or_stay(command, sink.feed, timeout_ms=timeout, seconds=seconds, outside=outside)
         streamed = await sink.finish()

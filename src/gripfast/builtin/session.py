@@ -248,7 +248,8 @@ def open_session(
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
     shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets, **limits), WATCH.id: watch.get}
     shared |= {RECORD.id: lambda: recorded} if recorded else {}
-    hooks = (*([_questions(_rules(permissions, fs, facts), fs, where)] if needed else ()), *before)
+    rules_first = _questions(_rules(permissions, fs, facts), fs, where, _readiness(recorded, watch))
+    hooks = (*([rules_first] if needed else ()), *before)
     judged = functools.partial(_placed, fs)
     options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
     options |= {
@@ -282,10 +283,19 @@ def _removal(record: Record | None, watch: _LazyWatch) -> Callable[[str], str | 
     return None if record is None else lambda path: removal_problem(record, watch.get(), path)
 
 
-def _questions(rules: RulesHook | None, fs: ScopedFs, place: ShellPlace) -> PreToolCall:
-    """What the rules say before a call, and what only a person can allow: that is one question, not two."""
+def _readiness(record: Record | None, watch: _LazyWatch) -> Callable[[], object] | None:
+    return None if record is None else lambda: record.be_ready(watch.get())
 
-    def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
+
+def _questions(
+    rules: RulesHook | None, fs: ScopedFs, place: ShellPlace, be_ready: Callable[[], object] | None
+) -> PreToolCall:
+    """What the rules say before a call, and what only a person can allow: that is one question, not two. A command is
+    judged by what could be undone, too: that is waited for in a thread."""
+
+    async def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
+        if be_ready is not None and rules is not None and tool.traits.effect == "run" and tool.traits.subject:
+            await to_thread.run_sync(be_ready, abandon_on_cancel=True)
         verdict = rules(call, tool, arguments) if rules is not None else None
         person = _needs_a_person(fs, place, tool, arguments)
         return verdict if person is None or isinstance(verdict, Deny) else person

@@ -117,7 +117,22 @@ async def _value(
         preview = partial(_preview, session, tool, arguments)
         gate = session.gate.check(call, tool, arguments, ask, tell, preview)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
-    return await tool.run(arguments, session.context.for_call(progress, deps))
+    shown = _without_secrets(session, progress or session.context.progress)
+    return await tool.run(arguments, session.context.for_call(shown, deps))
+
+
+def _without_secrets(
+    session: Session, progress: Callable[[Progress], None] | None
+) -> Callable[[Progress], None] | None:
+    """Progress with the names of secrets in its messages, as answers have them."""
+    hidden = session.secrets
+    if progress is None or hidden is None:
+        return progress
+
+    def report(given: Progress) -> None:
+        progress(replace(given, message=given.message and hidden()(given.message)))
+
+    return report
 
 
 def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
@@ -261,8 +276,9 @@ class Session:
         id: str | None = None,
         ask: AskCallback | None = None,
     ) -> Any:
-        """Runs a tool and returns its plain value: validated and judged like any call, but neither rendered nor cut.
-        The tool may be one that the session does not list. Raises ToolError, unless the caller is cancelled."""
+        """Runs a tool and returns its plain value: validated and judged like any call, but neither rendered nor cut,
+        and with secrets as they are, so it is for your program and not for a model. The tool may be one that the
+        session does not list. Raises ToolError, unless the caller is cancelled."""
         self._require_open()
         tool = self.find(tool) if isinstance(tool, str) else tool
         call = ToolCall(id or f"call_{next(self._numbers)}", tool.name, arguments)

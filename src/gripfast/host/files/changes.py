@@ -38,13 +38,19 @@ class Changes:
         return bool(self.created or self.changed or self.deleted)
 
 
+def prepare(watch: Watch) -> None:
+    """Before a command: waits for what must be known of the files so that its changes can be taken back."""
+    witness = WITNESS.get()
+    if witness is not None:
+        witness.command_nears(watch)
+
+
 def look(watch: Watch, reads: ReadLog) -> Look:
     """Notes the state of the workspace before a command."""
-    mark = watch.mark()
     witness = WITNESS.get()
     if witness is not None:
         witness.command_starts(watch)
-    return Look(mark, _identities(seen.real for seen in reads.seen()))
+    return Look(watch.mark(), _identities(seen.real for seen in reads.seen()))
 
 
 def follow(watch: Watch, is_running: Callable[[], bool]) -> None:

@@ -34,6 +34,10 @@ class Witness(Protocol):
         """Called when it is done."""
         ...
 
+    def command_nears(self, watch: Watch) -> None:
+        """A command will start as soon as this returns, which may take seconds. It may be abandoned."""
+        ...
+
     def command_starts(self, watch: Watch) -> None:
         """A command is about to run; `command_changed` will report what it changed."""
         ...

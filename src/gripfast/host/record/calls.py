@@ -182,7 +182,11 @@ def _read_line(reading: _Reading, value: Any) -> None:
     elif "announces" in value:
         _add(reading, int(value["announces"]), [PathDelta.from_json(change) for change in value["changes"]])
     elif "adds" in value:
-        _add(reading, int(value["adds"]), [PathDelta.from_json(change) for change in value["changes"]])
+        number = int(value["adds"])
+        _add(reading, number, [PathDelta.from_json(change) for change in value["changes"]])
+        call = reading.calls[number]
+        more = map(str, value.get("uncovered", ()))
+        reading.calls[number] = replace(call, uncovered=tuple(dict.fromkeys((*call.uncovered, *more))))
     elif "call" in value:
         call = RecordedCall.from_json(value)
         reading.calls[call.number] = call

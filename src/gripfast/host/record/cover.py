@@ -10,6 +10,7 @@ import contextlib
 import os
 import stat
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,9 @@ from gripfast.host.record.states import ABSENT, PathState, state_of
 
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HASHED_AT_ONCE = 2_000  # files a command changed whose content is read before its answer; more are read afterwards
+_MOST_WAITED = 10.0  # seconds the first command waits, as long as one file after the other is covered
+_STALLED = 3.0  # seconds without a file after which it does not wait any longer
+_LOOK_EVERY = 0.25
 
 Stamp = tuple[int, int, int]
 
@@ -42,6 +46,7 @@ class Cover:
         self._faults: dict[str, str] = {}
         self.copied: set[str] = set()
         self._done = threading.Event()
+        self._steps = 0  # files looked at so far: it moves as long as this does
         self._mark: Mark | None = None
         self._closed = False
         self._threads: list[threading.Thread] = []
@@ -60,6 +65,18 @@ class Cover:
         """Whether everything is covered, waited for."""
         return not self._threads or self._done.wait(seconds)
 
+    def wait_while_it_moves(self) -> bool:
+        """Whether everything is covered, waited for as long as that can be expected soon."""
+        started = moved = time.monotonic()
+        steps = self._steps
+        while not self.wait(_LOOK_EVERY):
+            now = time.monotonic()
+            if steps != self._steps:
+                steps, moved = self._steps, now
+            if now - started > _MOST_WAITED or now - moved > _STALLED:
+                return False
+        return True
+
     def _build(self, watch: Watch) -> None:
         try:
             self._mark = watch.mark()
@@ -70,6 +87,7 @@ class Cover:
             for path, entry in sorted(rest, key=lambda found: found[1].mtime_ns, reverse=True):
                 if self._closed:
                     return
+                self._steps += 1
                 if not self.is_ignored(path):
                     self._copy(path, entry)
         finally:

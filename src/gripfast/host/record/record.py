@@ -9,8 +9,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from gripfast.text.escape import escaped
 _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
 _NAMED = 10  # paths that an answer names
-_PATIENCE = 1.0  # seconds the first command may wait until the files it may change are covered
 
 _BY_HASH = re.compile(r"sha256:([0-9a-f]{64}) \(")
 
@@ -60,6 +59,7 @@ class Record:
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
         self.stays: list[_Staying] = []
+        self._late: list[tuple[str, str]] = []  # not covered, by commands in the background; said in the next answer
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
         self.directory = session_directory(fs.roots[0], session)
@@ -100,6 +100,15 @@ class Record:
             self._watch = watch
             self.cover.start(watch)
 
+    def be_ready(self, watch: Watch) -> bool:
+        """Before a command: whether all that it may change is covered, waited for as long as that moves on."""
+        is_whole = False
+        with self._noting_faults():
+            self.watch_with(watch)
+            is_whole = self.cover.wait_while_it_moves()
+            self.cover.refresh(watch)
+        return is_whole
+
     def command_begins(self, entry: CallEntry) -> bool:
         """Whether another command runs already: what changes from now on may be either's."""
         for other in self._commands:
@@ -117,11 +126,15 @@ class Record:
             is_running = staying.is_running()
             mark = staying.watch.mark()
             changes = staying.watch.since(staying.mark).paths
-            deltas, _ = self.cover.deltas([change for change in changes if not change.is_inside])
+            deltas, named = self.cover.deltas(changes)
+            uncovered = [one for one in named if one not in staying.named]
+            staying.named.update(uncovered)
             shared = len(self._commands) + len(self.stays) > 1
             found = [replace(delta, shared=shared) for delta in deltas if not self._is_written(delta)]
-            if found:
-                self.append({"adds": staying.number, "changes": [delta.to_json() for delta in found]})
+            if found or uncovered:
+                added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
+                self.append({"adds": staying.number, **added})
+                self._late += uncovered
             staying.mark = mark
             if not is_running:
                 self.stays.remove(staying)
@@ -235,11 +248,13 @@ class Record:
     def noting_faults(self) -> contextlib.AbstractContextManager[None]:
         return self._noting_faults()
 
-    def notes(self, uncovered: Sequence[tuple[str, str]]) -> str | None:
-        """What an answer should say about its record; each thing once in a session."""
+    def notes(self, uncovered: Sequence[tuple[str, str]], *, has_changes: bool) -> str | None:
+        """What an answer should say about its record; each thing once in a session, except that a change is not
+        recorded."""
         notes: list[str] = []
         fault, self.fault = self.fault, None
-        if fault and f"fault {fault}" not in self._told:
+        uncovered, self._late = [*self._late, *uncovered], []
+        if fault and (has_changes or f"fault {fault}" not in self._told):
             self._told.add(f"fault {fault}")
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
         new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
@@ -279,6 +294,7 @@ class _Staying:
     watch: Watch
     mark: Mark
     is_running: Callable[[], bool]
+    named: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
 class CallEntry:
@@ -316,10 +332,11 @@ class CallEntry:
         with self._record.noting_faults():
             self.add([delta for file in files for delta in self._deltas(file)])
 
+    def command_nears(self, watch: Watch) -> None:
+        self._record.be_ready(watch)
+
     def command_starts(self, watch: Watch) -> None:
         with self._record.noting_faults():
-            self._record.watch_with(watch)
-            self._record.cover.wait(_PATIENCE)
             self._record.collect()
             self._record.cover.refresh(watch)
             self._overlaps = self._record.command_begins(self)
@@ -327,8 +344,6 @@ class CallEntry:
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
         with self._record.noting_faults():
-            self._record.watch_with(watch)
-            self._record.cover.wait(_PATIENCE)
             self._record.cover.refresh(watch)
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
 
@@ -404,12 +419,16 @@ class CallEntry:
             output_ref,
             error,
             merged(self._changes),
-            tuple(f"{path}: {why}" for path, why in uncovered),
+            _said(uncovered),
             tuple(undoes),
             answer=self._record.keep_answer(answer),
         )
         self._record.append(call.to_json())
-        return self._record.notes(uncovered)
+        return self._record.notes(uncovered, has_changes=bool(self._changes))
+
+
+def _said(uncovered: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{path}: {why}" for path, why in uncovered)
 
 
 __all__ = ["CallEntry", "PathState", "Record"]

@@ -15,7 +15,6 @@ from gripfast.host.record.shelf import RecordOptions
 from gripfast.text.below import is_below
 
 _MOST_ENTRIES = 5000
-_PATIENCE = 1.0  # seconds that the first removal may wait, as the first command does
 # Where git ignores them, these hold what a build or an installation makes again.
 _MADE_AGAIN = frozenset(
     """node_modules dist build out target coverage htmlcov __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox
@@ -28,9 +27,10 @@ Loss: TypeAlias = Callable[[str, os.stat_result], str | None]
 
 
 def removal_problem(record: Record, watch: Watch, pattern: str) -> str | None:
-    """Why what a path or a shell's pattern names could not be put back by this session's record; None if it could."""
+    """Why what a path or a shell's pattern names could not be put back by this session's record; None if it could.
+    Does not wait: `Record.be_ready` does."""
     record.watch_with(watch)
-    if record.fault is not None or not record.cover.wait(_PATIENCE):
+    if record.fault is not None or not record.cover.wait(0):
         return "what is removed is not recorded yet, so it could not be brought back"
     record.cover.refresh(watch)
     return _problem(pattern, record.cover.loss, record.cover.is_ignored, record.fs.roots)

@@ -1,0 +1,243 @@
+"""The record on a bad day: too little time, no room, many files, odd names, and git's own state beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gripfast.builtin.rulesets import rule_set
+from gripfast.builtin.session import WorkspaceSession, open_session
+from gripfast.call.cache import OutputCache
+from gripfast.host.files.scope import Scope
+from gripfast.host.record import cover
+from gripfast.host.record.contents import Contents
+from trees import tree_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "ws"
+    root.mkdir()
+    return root
+
+
+def opened(root: Path, **options: Any) -> WorkspaceSession:
+    given: dict[str, Any] = {"record": True, "sandbox": "off", "cache": OutputCache(), **options}
+    return open_session(Scope.workspace(root), **given)
+
+
+async def bash(session: WorkspaceSession, command: str) -> str:
+    return (await session.call("Bash", {"command": command})).text
+
+
+# --- commands that come before everything is covered ---
+
+
+async def test_the_first_command_waits_while_one_file_after_the_other_is_covered(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        (root / f"f{number}").write_text("old\n")
+    before, copy = tree_of(root), Contents.put_file
+
+    def slow(self: Contents, source: int) -> str:
+        threading.Event().wait(0.05)  # a slow disk
+        return copy(self, source)
+
+    monkeypatch.setattr(Contents, "put_file", slow)
+    for name in ("_MOST_WAITED", "_STALLED"):
+        monkeypatch.setattr(cover, name, 600.0)
+    async with opened(root) as session:
+        assert "does not cover" not in await bash(session, "sed -i s/old/new/ f*")
+        done = await session.undo()
+    assert (len(done.restored), done.refused) == (40, ())
+    assert tree_of(root) == before
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Files are covered only once this is set, and nobody waits long for that."""
+    free, copy = threading.Event(), Contents.put_file
+
+    def held(self: Contents, source: int) -> str:
+        if threading.current_thread().name == "gripfast-cover":
+            free.wait()
+        return copy(self, source)
+
+    monkeypatch.setattr(Contents, "put_file", held)
+    monkeypatch.setattr(cover, "_STALLED", 0.0)
+    yield free
+    free.set()
+
+
+async def test_what_a_command_changed_before_it_was_covered_is_named_in_answer_log_and_undo(
+    root: Path, stuck: threading.Event
+) -> None:
+    names = [f"f{number:02}" for number in range(14)]
+    for name in names:
+        (root / name).write_text("old\n")
+    async with opened(root) as session:
+        text = await bash(session, "sed -i s/old/new/ f*; echo x > made")
+        stuck.set()
+        why = "it was changed before a copy was made"
+        shown = ", ".join(f"{name} ({why})" for name in names[:10])
+        assert f"[undo does not cover: {shown} and 4 more]" in text
+        assert session.record.calls()[0].uncovered == tuple(f"{root}/{name}: {why}" for name in names)
+        done = await session.undo()
+    assert [one.path for one in done.restored] == ["made"]
+    assert [(one.path, why in one.reason) for one in done.refused] == [(name, True) for name in names]
+    assert {(root / name).read_text() for name in names} == {"new\n"}
+
+
+async def test_rm_is_asked_about_as_long_as_what_it_removes_is_not_covered(
+    root: Path, stuck: threading.Event
+) -> None:
+    (root / "a").write_text("a\n")
+    async with opened(root, permissions=rule_set("workspace"), rules="workspace") as session:
+        assert "is not recorded yet" in await bash(session, "rm a")
+        assert (root / "a").exists()
+        stuck.set()
+        assert session.record.cover.wait(60)
+        assert "not recorded" not in await bash(session, "rm a")
+        assert not (root / "a").exists()
+
+
+async def test_what_a_background_command_does_where_undo_does_not_reach_is_named(root: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    async with opened(root) as session:
+        await session.call("Bash", {"command": "git config a.b c; touch done", "run_in_background": True})
+        with anyio.fail_after(60):
+            while not (root / "done").exists():
+                await anyio.sleep(0.02)
+        assert ".git (what is inside is not recorded)" in await bash(session, "true")
+        (uncovered,) = session.record.calls()[0].uncovered
+    assert uncovered == f"{root}/.git: what is inside is not recorded"
+
+
+# --- a full disk ---
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    options = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(options, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk, and not everywhere")
+    monkeypatch.setenv("XDG_STATE_HOME", str(place))
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+async def test_on_a_full_disk_every_call_works_and_says_that_it_is_not_recorded(root: Path, small_disk: Path) -> None:
+    (root / "a").write_text("one\n")
+    async with opened(root) as session:
+        assert "recorded" not in (await session.call("Write", {"file_path": "early", "content": "e\n"})).text
+        with open(small_disk / "filler", "wb", buffering=0) as filler, pytest.raises(OSError):
+            while True:
+                filler.write(b"x" * 512)
+        large = "y" * 20_000
+        for name in ("new", "newer"):
+            message = await session.call("Write", {"file_path": name, "content": large})
+            assert not message.is_error and (root / name).read_text() == large
+            assert "[not recorded, so it can't be undone: No space left on device]" in message.text
+        text = await bash(session, "echo two >> a; echo done")
+        assert "done" in text and "[undo does not cover: a (No space left on device)]" in text
+        (small_disk / "filler").unlink()
+        message = await session.call("Write", {"file_path": "late", "content": "l\n"})
+        assert "recorded" not in message.text
+        assert [one.path for one in (await session.undo()).restored] == ["late"]
+    assert not (root / "late").exists()
+    assert (root / "a").read_text() == "one\ntwo\n"
+
+
+# --- many files, odd names ---
+
+
+async def test_thousands_of_changes_by_one_command_are_taken_back_and_put_back(root: Path) -> None:
+    for number in range(1_100):
+        (root / f"f{number}").write_text(f"{number}\n")
+    before = tree_of(root)
+    async with opened(root) as session:
+        await bash(session, "sed -i s/^/x/ f*; mkdir d; cd d; seq 1000 | split -l 1 -a 4 - n")
+        after = tree_of(root)
+        done = await session.undo()
+        assert (len(done.restored), done.refused) == (2_101, ())
+        assert tree_of(root) == before
+        assert done.call is not None
+        assert (await session.undo(calls=[done.call])).refused == ()
+    assert tree_of(root) == after
+
+
+async def test_files_become_directories_and_files_again_over_several_calls(root: Path) -> None:
+    (root / "a").write_text("a\n")
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "e" / "f").write_text("f\n")
+    before = tree_of(root)
+    async with opened(root) as session:
+        await bash(session, "rm a; mkdir -p a/b; echo x > a/b/c; rm -r d; echo y > d")
+        await bash(session, "rm -r a; echo z > a; rm d; mkdir d; echo w > d/e")
+        await session.undo(calls=[1, 2])
+    assert tree_of(root) == before
+
+
+async def test_names_that_are_not_utf_8_are_restored_and_shown_escaped(root: Path) -> None:
+    name = os.fsdecode(b"n\xff\xfe")
+    (root / name).write_text("old\n")
+    before = tree_of(root)
+    async with opened(root) as session:
+        await bash(session, 'for f in n*; do echo new > "$f"; mv "$f" "$f"$\'\\x80\'; done')
+        done = await session.undo()
+        assert session.record.calls()[0].changes[0].path == f"{root}/{name}"
+    assert (len(done.restored), done.refused) == (2, ())
+    assert tree_of(root) == before
+
+
+# --- git's own state ---
+
+PLAIN = "git init -q . && echo 1 > a && echo 2 > b && git add . && git commit -qm x"
+PREPARED = {
+    "a dirty index": f"{PLAIN}; echo s > a; git add a; echo d > a; git rm -q --cached b; touch new; git add -N new",
+    "a worktree": f"mkdir ../main && (cd ../main && {PLAIN} && git worktree add -q --force $OLDPWD -b other)",
+    "a submodule": f"mkdir ../s; (cd ../s && {PLAIN}) && {PLAIN} && git submodule add -q ../s sub; git commit -qm x",
+}
+GIT = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "file",
+    **{f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
+
+
+def everything_of_git(place: Path) -> dict[str, bytes]:
+    """Each file of every repository below a directory, byte for byte."""
+    files = [file for file in place.rglob("*") if ".git" in file.parts and file.is_file()]
+    return {str(file.relative_to(place)): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("name", PREPARED)
+async def test_git_s_own_state_is_byte_for_byte_as_before_after_an_undo(
+    name: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, value in GIT.items():
+        monkeypatch.setenv(key, value)
+    subprocess.run(["bash", "-ec", PREPARED[name]], cwd=root, check=True, capture_output=True)
+    before, git = tree_of(root), everything_of_git(tmp_path)
+    assert git
+    async with opened(root) as session:
+        await bash(session, "echo x >> a; rm -f b; mv new newer; echo y >> sub/a; rm -f sub/b; mkdir d; echo z > d/z")
+        assert tree_of(root) != before
+        done = await session.undo()
+    assert done.refused == ()
+    assert tree_of(root) == before
+    assert everything_of_git(tmp_path) == git

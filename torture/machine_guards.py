@@ -97,7 +97,7 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
     Guard(
         "late names are taken out",
         "host/shell/late.py::_taken",
-        never("_is_data"),
+        never("_is_known"),
         f"{WALLS} -k waits_in_quarantine",
     ),
     Guard(

@@ -64,7 +64,8 @@ REMOVING_TREES = _listed("rm -r, rm -R, rm -f, rm -rf, rm -fr, rm -Rf")
 NOT_LIGHTLY = _listed(
     """sudo, sudoedit, su, doas, pkexec, dd, shred, mkfs*, fdisk, parted, shutdown, reboot, poweroff, halt, crontab,
     systemctl, ssh, sshpass, scp, rsync, sftp, twine, rm -*, find -delete, git push, git send-pack, git subtree push,
-    git lfs push, git clean, git reset, git filter-branch, git update-ref, cargo publish, gem push, poetry publish,
+    git lfs push, git send-email, git stash clear, git stash drop, hg push, svn commit, svn ci, bzr push, jj git push,
+    git clean, git reset, git filter-branch, git update-ref, cargo publish, gem push, poetry publish,
     uv publish, pdm publish, hatch publish, flit publish, bun publish, npm *publish*, npm *deploy*, npm *release*,
     yarn *publish*, yarn *deploy*, yarn *release*, pnpm *publish*, pnpm *deploy*, pnpm *release*, make *publish*,
     make *deploy*, make *release*, mvn *deploy*, mvn release*, mvnw *deploy*, mvnw release*, gradle *publish*,

@@ -16,7 +16,7 @@ from gripfast.framework.depends import Depends
 class TodoInput(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    id: Annotated[str | None, Field(description="Omit for a new todo.")] = None
+    id: Annotated[str | None, Field(description="As returned; omit for a new todo.")] = None
     content: Annotated[str | None, Field(description="Required for a new todo.", max_length=400)] = None
     status: Annotated[Status | None, Field(description="Default pending; at most one in_progress.")] = None
     priority: Annotated[int | None, Field(description="1 (first) to 5, default 3.", ge=1, le=5)] = None

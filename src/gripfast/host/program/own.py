@@ -60,7 +60,9 @@ def _code() -> tuple[str, ...]:
 def _code_spellings() -> Iterator[str]:
     package = Path(os.path.realpath(__file__)).parents[2]
     yield str(package)
-    if str(package.parent) in sys.path:  # a checkout: a module put beside the package runs at the next start
+    if str(package.parent) in map(
+        os.path.realpath, sys.path
+    ):  # a module put beside the package runs at the next start
         yield str(package.parent)
     if sys.prefix != sys.base_prefix:
         yield sys.prefix  # a virtual environment: any file in it may become code

@@ -19,4 +19,5 @@ def run() -> None:
 
 
 def _commands() -> None:
+    importlib.import_module("gripfast.host.program.ending").this_process_is_ours()
     importlib.import_module("gripfast.edges.cli").main(prog_name="gripfast")

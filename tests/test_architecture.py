@@ -327,6 +327,13 @@ def test_the_rooms_of_text_and_patches_are_pure(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_no_function_is_longer_than_a_screen(path: Path) -> None:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} has more than 60 lines"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_every_module_says_what_lives_in_it(path: Path) -> None:
     assert ast.get_docstring(parsed(path)), f"{path} has no docstring"
 

@@ -379,6 +379,16 @@ def test_what_is_left_out_by_default_is_named(root: Path) -> None:
     assert chosen["left_out"] == ["build", "target"]
 
 
+def test_a_name_that_excluded_nothing_is_told_with_the_pattern_for_any_depth(root: Path) -> None:
+    told = data(root, "tree", path=".", entry_kind="all", exclude=["*.log", "lib"])["note"]
+    assert told == "exclude: `*.log` matched no path from the workspace; `**/*.log` is any depth"
+    for exclude in (["lib"], ["**/*.log"], ["src/*.nothing"]):
+        assert "note" not in data(root, "tree", path=".", entry_kind="all", exclude=exclude)
+    assert "note" not in data(
+        root, "tree", path=".", max_entries=1, exclude=["*.log"]
+    )  # not everything was looked at
+
+
 def test_a_root_that_can_not_be_read_is_an_error_with_a_code(root: Path) -> None:
     (root / "lib").chmod(0)
     with powerless():

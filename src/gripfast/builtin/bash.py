@@ -55,7 +55,7 @@ async def bash(
         str | None, Field(description="Why this must run without the sandbox; the user is asked.", min_length=1)
     ] = None,
     max_output: Annotated[
-        int | None, Field(description="Characters to show; the rest is stored.", ge=1000, le=60_000)
+        int | None, Field(description="Characters to show, 1,000 to 60,000; the rest is stored.", ge=1000, le=60_000)
     ] = None,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],

@@ -227,9 +227,11 @@ def _apart(matches: Sequence[LineMatch]) -> list[LineMatch]:
 def _check_count(numbers: Sequence[int], request: EditRequest, shown: str, how: str = "") -> None:
     count = len(numbers)
     if request.expected is not None and count != request.expected:
-        raise _not_unique(numbers, shown, f"{how}, but {request.expected} were expected")
+        advice = f"expected_replacements is {request.expected}: set it to {count} to replace them all"
+        raise _not_unique(numbers, shown, how, f"{advice}, or add surrounding lines")
     if count > 1 and not request.every and request.expected is None:
-        raise _not_unique(numbers, shown, how)
+        advice = "add surrounding lines until it is unique, or use replace_all or expected_replacements"
+        raise _not_unique(numbers, shown, how, advice)
 
 
 def _line_numbers(body: bytes, starts: Sequence[int]) -> list[int]:
@@ -242,12 +244,11 @@ def _line_numbers(body: bytes, starts: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _not_unique(numbers: Sequence[int], shown: str, why: str) -> NotUnique:
+def _not_unique(numbers: Sequence[int], shown: str, how: str, advice: str) -> NotUnique:
     named_lines = ", ".join(map(str, numbers[:_PLACES_NAMED])) + (", ..." if len(numbers) > _PLACES_NAMED else "")
-    times = f"{len(numbers)} time{'s' if len(numbers) > 1 else ''}"
+    s = "s" if len(numbers) > 1 else ""
     return NotUnique(
-        f"old_string occurs {times} in `{shown}`{why}, at line{'s' if len(numbers) > 1 else ''} {named_lines}; "
-        "add surrounding lines until it is unique, or use replace_all or expected_replacements",
+        f"old_string occurs {len(numbers)} time{s} in `{shown}`{how}, at line{s} {named_lines}; {advice}",
         details={"count": len(numbers), "lines": list(numbers[:1000])},
     )
 

@@ -54,7 +54,8 @@ def outline(
     outlines: Annotated[Outlines, Depends(OUTLINES)],
 ) -> str:
     """Shows a source file as its definitions with line numbers, bodies folded (`… 12–48`): cheaper than Read for a
-    large file. What matches a pattern is shown in full. For a directory: what its files define."""
+    large file; a small one is shown whole. What matches a pattern is shown in full. For a directory: what its
+    files define."""
     named = _named(name_pattern, ctx)
     try:
         with fs.open_read(path) as file:

@@ -7,6 +7,7 @@ import json
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
@@ -21,7 +22,6 @@ from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import Allow, Ask, AskCallback, Deny, PostToolCall, PreToolCall, Remember
 from gripfast.call.rules import Permissions, RulesHook, Spell, rules_hook
 from gripfast.call.run import Session
-from gripfast.call.shell.facts import Facts
 from gripfast.errors import InvalidArgument
 from gripfast.framework.context import Factory
 from gripfast.framework.definition import Tool
@@ -215,51 +215,65 @@ def open_session(
 ) -> WorkspaceSession:
     """A session with the built-in tools and yours, confined to `scope`. Use it with `async with`.
 
-    Tools
-        tools: your own; builtin: which of the built-in ones (default: all); overrides: other dependencies, by id
-    Permission
-        permissions: rules (default: every call runs); ask: asks a person (default: such calls are refused);
-        before, after: hooks; remember: stores the rules that a person wants to keep for later sessions;
-        rules: the name of the rule set that `permissions` is, for Bash's description
-    Files
-        require_read: a file that exists must be read before it is written or edited
-    Commands
-        sandbox: "auto" is the best one available, "require" raises if there is none; env: further environment
-        variables that commands see; sockets: Unix sockets they may reach; place: where the shell starts, then is;
-        network: what they may reach: "on", "off", or a list of names; max_output: characters of output in an answer
-    Outputs and records
-        cache: where cut outputs are stored: a store, a Redis URL, or by default a file of this user;
-        record: record every call and what it changed, so that it can be undone; redact: applied to every text
-        before that; hide_secrets: answers, outputs and record have the names of known secrets, not their values;
-        logger: the session's own; id: names the session in the cache and in the record
+    Tools: `tools` are your own; `builtin`: which of the built-in ones (default: all); `overrides`: other
+        dependencies, by id; `require_read`: a file that exists must be read before it is written or edited
+    Permission: `permissions` are the rules (default: every call runs); `ask` asks a person (default: such calls are
+        refused); `before`, `after`: hooks; `remember` stores the rules that a person wants to keep for later
+        sessions; `rules`: the name of the rule set that `permissions` is, for Bash's description
+    Commands: `sandbox` "auto" is the best one available, "require" raises if there is none; `env`: further
+        environment variables they see; `sockets`: Unix sockets they may reach; `place`: where the shell starts, then
+        is; `network`: what they may reach: "on", "off", or a list of names; `max_output`: characters in an answer
+    Outputs and records: `cache`: where cut outputs are stored: a store, a Redis URL, or by default a file of this
+        user; `record` every call and what it changed, so that it can be undone; `redact` is applied to every text
+        before that; `hide_secrets`: answers, outputs and record have the names of known secrets, not their values;
+        `logger`: the session's own; `id` names the session in the cache and in the record
     """
     fs = scope if isinstance(scope, ScopedFs) else ScopedFs(scope)
     share_tmp(fs, sandbox)
     id = id or uuid.uuid4().hex
-    outputs, where, watch = output_cache(cache, id), place or ShellPlace(), _LazyWatch(fs)
-    reach = parse_network(network)
-    needed = permissions is not None or ask is not None
-    shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
-    chosen = [*shown, *tools]
     secrets = KnownSecrets(fs.roots) if hide_secrets else None
-    recorded = _record(fs, id, record, redact or secrets)
-    facts = functools.partial(facts_of, fs, where, sandbox, _removal(recorded, watch))
-    shared = shared_dependencies(fs, outputs, chosen, require_read=require_read)
+    ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, redact or secrets), _LazyWatch(fs))
+    needed, reach, outputs = (
+        permissions is not None or ask is not None,
+        parse_network(network),
+        output_cache(cache, id),
+    )
+    shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
-    shared |= {SHELL.id: shells_in(fs, sandbox, tuple(env), where, sockets, **limits), WATCH.id: watch.get}
-    shared |= {RECORD.id: lambda: recorded} if recorded else {}
-    rules_first = _questions(_rules(permissions, fs, facts), fs, where, _readiness(recorded, watch))
-    hooks = (*([rules_first] if needed else ()), *before)
-    judged = functools.partial(_placed, fs)
-    options: dict[str, Any] = {"ask": ask, "before": hooks, "after": after, "remember": remember, "place": judged}
-    options |= {
-        "cache": outputs,
-        "logger": logger,
-        "id": id,
-        "secrets": secrets and secrets.current,
-        "overrides": {**shared, **(overrides or {})},
-    }
-    return WorkspaceSession(chosen, fs=fs, record=recorded, watch=watch, **options)
+    shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, **limits)
+    shared = shared_dependencies(fs, outputs, [*shown, *tools], require_read=require_read)
+    shared |= {SHELL.id: shells, **ground.dependencies(), **(overrides or {})}
+    options: dict[str, Any] = {"ask": ask, "after": after, "remember": remember, "logger": logger, "id": id}
+    options |= {"before": (*([ground.first_hook(permissions)] if needed else ()), *before), "cache": outputs}
+    options |= {"place": functools.partial(_placed, fs), "secrets": secrets and secrets.current, "overrides": shared}
+    return WorkspaceSession([*shown, *tools], fs=fs, record=ground.record, watch=ground.watch, **options)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What the parts of one session share: its files, where its commands run, and what is kept of its changes."""
+
+    fs: ScopedFs
+    sandbox: Mode
+    place: ShellPlace
+    record: Record | None
+    watch: _LazyWatch
+
+    def dependencies(self) -> dict[str, Factory]:
+        recorded = {RECORD.id: lambda: self.record} if self.record else {}
+        return {WATCH.id: self.watch.get, **recorded}
+
+    def first_hook(self, permissions: Permissions | None) -> PreToolCall:
+        """The rules come before any other hook, and know the workspace and the machine."""
+        if permissions is None:
+            return _questions(None, self.fs, self.place, None)
+        record, watch = self.record, self.watch
+        removal: Callable[[str], str | None] | None
+        removal = None if record is None else lambda path: removal_problem(record, watch.get(), path)
+        ready = None if record is None else lambda: record.be_ready(watch.get())
+        facts = facts_of(self.fs, self.place, self.sandbox, removal)
+        rules = rules_hook(permissions.within(self.fs.roots, facts), spelling(self.fs))
+        return _questions(rules, self.fs, self.place, ready)
 
 
 def _record(
@@ -270,21 +284,6 @@ def _record(
         return None
     options = record if isinstance(record, RecordOptions) else None
     return Record(fs, id, options, redact) if redact else Record(fs, id, options)
-
-
-def _rules(permissions: Permissions | None, fs: ScopedFs, facts: Callable[[], Facts]) -> RulesHook | None:
-    """The rules come before any other hook, and know the workspace and the machine."""
-    if permissions is None:
-        return None
-    return rules_hook(permissions.within(fs.roots, facts()), spelling(fs))
-
-
-def _removal(record: Record | None, watch: _LazyWatch) -> Callable[[str], str | None] | None:
-    return None if record is None else lambda path: removal_problem(record, watch.get(), path)
-
-
-def _readiness(record: Record | None, watch: _LazyWatch) -> Callable[[], object] | None:
-    return None if record is None else lambda: record.be_ready(watch.get())
 
 
 def _questions(

@@ -14,7 +14,7 @@ from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.walk import Kind, Node
 from gripfast.text.escape import escaped
-from gripfast.text.globs import Glob, compile_glob
+from gripfast.text.globs import compile_glob
 
 MAX_DEPTH = 12
 MAX_ENTRIES = 1000
@@ -107,7 +107,8 @@ def tree(
 ) -> dict[str, Any]:
     """Compiles the filters, walks the tree, and shapes the answer."""
     left_out: list[str] = []
-    accept = _filter(entry_kind, include_hidden, [compile_glob(pattern) for pattern in exclude], left_out)
+    excluded = _Excluded(exclude)
+    accept = _filter(entry_kind, include_hidden, excluded, left_out)
     found = fs.within_roots().tree(path, max_depth=max_depth, max_entries=max_entries, accept=accept)
     answer: dict[str, Any] = {
         "root": _shaped(found.root),
@@ -117,17 +118,25 @@ def tree(
         "total_files": found.counts["file"],
         "total_symlinks": found.counts["symlink"],
     }
-    return {**answer, "left_out": sorted(map(escaped, left_out))[:MOST_LEFT_OUT]} if left_out else answer
+    if left_out:
+        answer["left_out"] = sorted(map(escaped, left_out))[:MOST_LEFT_OUT]
+    unused = [] if found.limit_reached else excluded.unused_names()
+    if unused:
+        shown = " and ".join(f"`{escaped(name)}`" for name in unused[:MOST_LEFT_OUT])
+        answer["note"] = (
+            f"exclude: {shown} matched no path from the workspace; `**/{escaped(unused[0])}` is any depth"
+        )
+    return answer
 
 
 def _filter(
-    entry_kind: str, include_hidden: bool, exclude: list[Glob], left_out: list[str]
+    entry_kind: str, include_hidden: bool, excluded: _Excluded, left_out: list[str]
 ) -> Callable[[str, str, Kind], bool]:
     """Says which entries count. Paths that are excluded by default, and would count otherwise, go to `left_out`."""
     files_too = entry_kind == "all"
 
     def accept(path: str, name: str, kind: Kind) -> bool:
-        if exclude and _is_excluded(path, exclude):
+        if excluded.has(path):
             return False
         if name[0] == "." and not include_hidden:
             return False
@@ -141,8 +150,22 @@ def _filter(
     return accept
 
 
-def _is_excluded(path: str, exclude: list[Glob]) -> bool:
-    return any(glob.matches(path) or glob.matches(f"{path}/") for glob in exclude)
+class _Excluded:
+    """The patterns of one call, and which of them matched something."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._globs = [(pattern, compile_glob(pattern)) for pattern in patterns]
+        self._used: set[str] = set()
+
+    def has(self, path: str) -> bool:
+        used = next((text for text, glob in self._globs if glob.matches(path) or glob.matches(f"{path}/")), None)
+        if used is not None:
+            self._used.add(used)
+        return used is not None
+
+    def unused_names(self) -> list[str]:
+        """Patterns without a slash that matched nothing: they were perhaps meant for any depth."""
+        return [text for text, _ in self._globs if text not in self._used and "/" not in text]
 
 
 def _shaped(node: Node) -> dict[str, Any]:

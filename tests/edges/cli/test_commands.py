@@ -119,6 +119,12 @@ def test_who_changes_a_file_without_a_session_is_told_how_to_have_one(project: P
     assert "--session NAME" not in run("call", "Write", write, "--session", "s").stderr
 
 
+def test_who_starts_a_command_in_the_background_is_told_that_it_ended_with_the_call(project: Path) -> None:
+    told = "The command has ended with this call"
+    assert told in run("call", "Bash", '{"command": "sleep 300", "run_in_background": true}').stderr
+    assert told not in run("call", "Bash", '{"command": "true"}').stderr
+
+
 OWN_TOOL = """
 from gripfast import tool
 print("loading")

@@ -63,9 +63,8 @@ def call(
     Words are the tool's arguments in their order, or NAME=VALUE. `gripfast call TOOL --help` lists them.
 
     The answer goes to standard output; an error goes to standard error, with exit code 1. `Bash` ends with the
-    exit code of its command. With `--session`, calls
-    share what was read, the todos, the working directory and cached outputs. Background commands end with the call
-    that started them.
+    exit code of its command. With `--session`, calls share what was read, the todos, the working directory and
+    cached outputs. Background commands end with the call that started them.
 
     \b
     gripfast call Read README.md limit=20
@@ -85,6 +84,8 @@ def call(
         screen.show(message, display_field)
         if name is None and message.error is not None and message.error.code == "NOT_READ":
             say("Each call is its own session: give both calls the same --session NAME", err=True)
+        if not message.is_error and _stays(arguments):
+            say("The command has ended with this call; only `gripfast serve` keeps commands running", err=True)
     sys.exit(1 if message.is_error else message.exit_code or 0)
 
 
@@ -96,6 +97,11 @@ def _arguments(words: tuple[str, ...], tool: Tool | None) -> str:
     if not words or words[0].lstrip().startswith(("{", "[")):
         return " ".join(words) or "{}"
     return json.dumps(_named(words, list(tool.definition.parameters.get("properties", {})) if tool else []))
+
+
+def _stays(arguments: str) -> bool:
+    """Whether the call asked for a command that goes on after its answer."""
+    return json.loads(arguments).get("run_in_background") in (True, "true")
 
 
 def _named(words: tuple[str, ...], names: list[str]) -> dict[str, str]:

@@ -234,3 +234,148 @@ def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, 
     (root / "sub").unlink()
     release(item)
     assert (root / "sub/deep/.envrc").read_text() == "x\n"
+
+
+# ---- what commands made, they can remove ----
+
+ADD = f"git {WHO} worktree add -q -B wt wt"
+REMOVED = {
+    "worktree remove": (ADD, "git worktree remove wt", "test ! -e wt -a ! -e .git/worktrees/wt"),
+    "worktree move": (ADD, "git worktree move wt moved", "git -C moved status && git worktree remove moved"),
+    "worktree moved by hand": (ADD, "mv wt moved", "git worktree repair moved && git worktree remove moved"),
+    "worktree prune": (ADD, "rm -rf wt", "git worktree prune && test ! -e .git/worktrees/wt"),
+    "clone": ("git clone -q . d/cl", "rm -rf d/cl", "test ! -e d/cl && git clone -q . d/cl && rm -rf d"),
+    "clone moved": ("git clone -q . d/cl", "mv d b", "git -C b/cl status && rm -rf b"),
+    "init": ("git init -q new", "rm -rf new", "test ! -e new"),
+    "bare": ("git init -q --bare new.git", "rm -rf new.git", "test ! -e new.git"),
+    "submodule": (
+        "git -c protocol.file.allow=always submodule add -q -f {root} sub",
+        "git rm -qf sub && rm -rf .git/modules/sub",
+        "test ! -e sub -a ! -e .git/modules/sub",
+    ),
+}
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("name", REMOVED)
+def test_commands_remove_and_move_the_repositories_that_commands_made(name: str, sandbox: str, root: Path) -> None:
+    made, *rest = (command.replace("{root}", str(root)) for command in REMOVED[name])
+    assert run(root, sandbox, made, *rest) == []
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_what_commands_made_they_can_remove_in_another_session(sandbox: str, root: Path) -> None:
+    run(root, sandbox, f"{ADD}; git clone -q . cl")
+    assert run(root, sandbox, "git worktree remove wt && rm -rf cl && ! ls -d wt cl .git/worktrees/wt") == []
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_the_repository_of_the_root_can_not_be_replaced_by_a_hostile_one(sandbox: str, root: Path) -> None:
+    run(root, sandbox, f"rm -rf .git; git init -q . 2>/dev/null; printf '{EVIL}' >> .git/config; true")
+    git(root, "git status || true")
+    assert not (root / "PWNED").exists()
+
+
+TRICKS = {
+    "hook": "printf '#!/bin/sh\ntouch {pwned}' > cl/.git/hooks/post-checkout; chmod +x cl/.git/hooks/post-checkout",
+    "setting": "git -C cl config core.fsmonitor 'touch {pwned};false'",
+    "the file of a worktree": (
+        "cp -r cl/.git $TMPDIR/evil; printf '[core]\n fsmonitor = touch {pwned};false\n' >> $TMPDIR/evil/config; "
+        "echo gitdir: {tmp}/evil > wt/.git"
+    ),
+    "where a worktree belongs": (
+        "cp -r cl/.git $TMPDIR/evil; printf '[core]\n fsmonitor = touch {pwned};false\n' >> $TMPDIR/evil/config; "
+        "echo {tmp}/evil > .git/worktrees/wt/commondir"
+    ),
+    "a link in the place of hooks": (
+        "mkdir h; printf '#!/bin/sh\ntouch {pwned}' > h/post-checkout; chmod +x h/post-checkout; "
+        "rm -rf cl/.git/hooks; ln -s ../../h cl/.git/hooks"
+    ),
+    "a submodule of a clone": (
+        "mkdir -p cl/.git/modules; cp -r cl/.git $TMPDIR/m; mv $TMPDIR/m cl/.git/modules/m; "
+        "git config -f cl/.git/modules/m/config core.worktree ../../../m; mkdir cl/m; "
+        "echo gitdir: ../.git/modules/m > cl/m/.git; cp -r cl/.git/modules/m $TMPDIR/n; "
+        "git config -f cl/.git/modules/m/config core.fsmonitor 'touch {pwned};false'"
+    ),
+}
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("trick", TRICKS)
+def test_nothing_of_what_commands_made_runs_outside_afterwards(trick: str, sandbox: str, root: Path) -> None:
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            for command in (f"git clone -q . cl; {ADD}", "true"):
+                assert (await shells.run(command, ignore)).exit_code == 0
+            attack = TRICKS[trick].replace("{pwned}", f"{root}/PWNED").replace("{tmp}", shells.temporary)
+            assert (await shells.run(attack, ignore)).quarantined
+            look_with_git()
+
+    def look_with_git() -> None:
+        for place in ("cl", "wt", "cl/m"):
+            if (root / place).is_dir():
+                script = "git status; git checkout -qf HEAD; git submodule status"
+                subprocess.run(["bash", "-c", script], cwd=root / place, env=GIT, capture_output=True, check=False)
+        assert not (root / "PWNED").exists()
+
+    anyio.run(main)
+    look_with_git()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_what_the_user_does_in_a_clone_that_a_command_made_stays(sandbox: str, root: Path) -> None:
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            await shells.run("git clone -q . cl", ignore)
+            git(root / "cl", "git config alias.x '!true'; echo '#!/bin/sh' > .git/hooks/pre-push")
+            ended = await shells.run("git -C cl config user.name me; echo evil >> cl/.git/hooks/pre-push", ignore)
+            assert [item.path for item in ended.quarantined] == [f"{root}/cl/.git/hooks/pre-push"]
+            assert (await shells.run("true", ignore)).quarantined == ()
+
+    anyio.run(main)
+    assert git(root / "cl", "git config alias.x; git config user.name").split() == ["!true", "me"]
+    assert (root / "cl/.git/hooks/pre-push").read_text() == "#!/bin/sh\n"
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_worktree_that_was_there_leads_where_it_led(sandbox: str, root: Path) -> None:
+    """Its `.git` file is a word of git as much as a hook is: it says which configuration counts."""
+    git(root, ADD)
+    before = (root / "wt/.git").read_text()
+    run(root, sandbox, "cp -r .git $TMPDIR/evil; echo gitdir: $TMPDIR/evil > wt/.git || true")
+    assert (root / "wt/.git").read_text() == before
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_the_repository_of_a_worktree_is_guarded_where_it_lies_outside(sandbox: str, root: Path) -> None:
+    git(root, f"git {WHO} worktree add -q ../wt -b wt; echo user > .git/hooks/pre-push; rm -f .git/info/attributes")
+    config = (root / ".git/config").read_text()
+    attack = (
+        "cd $(git rev-parse --git-common-dir); echo evil >> hooks/pre-push; echo evil > hooks/pre-commit; "
+        "echo '* filter=evil' > info/attributes; git config core.pager evil; "
+        "printf '[core]\n fsmonitor = evil\n' > worktrees/wt/config.worktree; true"
+    )
+    run(root.parent / "wt", sandbox, attack, "true")
+    assert (root / ".git/hooks/pre-push").read_text() == "user\n"
+    assert (root / ".git/config").read_text() == config
+    left = [".git/hooks/pre-commit", ".git/info/attributes"]
+    assert not any((root / name).exists() for name in left)
+    assert "evil" not in git(root.parent / "wt", "git config --list")
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_hook_that_a_background_command_changed_is_put_back(sandbox: str, root: Path) -> None:
+    hook = root / ".git/hooks/pre-push"
+    hook.write_text("user\n")
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            await shells.start("echo evil >> .git/hooks/pre-push; touch done; sleep 600")
+            with anyio.fail_after(30):
+                while not (root / "done").exists():
+                    await anyio.sleep(0.02)
+            await shells.run("true", ignore)
+            assert hook.read_text() == "user\n"
+
+    anyio.run(main)
+    assert hook.read_text() == "user\n"

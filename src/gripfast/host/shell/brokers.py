@@ -20,7 +20,8 @@ from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedErr
 from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.git_settings import GitSettings
-from gripfast.host.shell.late import Protected, protected_now, undo_late_names
+from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names
+from gripfast.host.shell.made import Made, remember, remembered
 from gripfast.host.shell.mark import MARK, sweep_marked
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.put_back import ProtectedCopies
@@ -58,7 +59,8 @@ class Brokers:
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
-        self._copies = ProtectedCopies(self._roots, self._unseen) if sandbox.level == "landlock" else None
+        copied = sandbox.level in ("landlock", "bwrap")
+        self._copies = ProtectedCopies(self._roots, self._unseen) if copied else None
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
@@ -113,8 +115,11 @@ class Brokers:
             for owner in (now - self._seen.instructions.keys()) | (now & self._seen.made):
                 self._settings.make_whole(f"{owner}/config")
         self._taken += self._copies.take_new() if self._copies else []
+        loose = self._seen.loose
         taken, self._seen = undo_late_names(self._seen, self._closed_names.look, self._roots)
         self._taken += taken
+        if self._seen.loose != loose:
+            remember(self._seen.loose, self._roots)
 
     def _walls(self, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
@@ -122,16 +127,25 @@ class Brokers:
             directory.require_unmoved()
         level = self._sandbox.level
         closed = () if level == "none" else self._closed_names.look()
-        if self.suspect and self._seen is not None and level != "none":
-            self._taken += self._copies.put_back(settings_only=True) if self._copies else []
+        suspect = self.suspect and self._seen is not None and level != "none"
+        if suspect:
+            self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
             closed = self._closed_names.look()
         else:
-            self._seen = protected_now(closed)
+            self._seen = protected_now(closed, self._loose(level))
+        assert self._seen is not None, "just looked"
         if self._copies is not None:
-            self._copies.take(self._seen)
-        walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets)
+            self._copies.take(loose_part(self._seen) if level == "bwrap" else self._seen, suspect=suspect)
+        loose = self._seen.loose if level == "bwrap" else {}
+        walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets, loose)
         return walls if are_copies or not self._may_link else self._with_settings(walls)
+
+    def _loose(self, level: str) -> Made:
+        """What commands made, as far as nobody else knows it better."""
+        if self._seen is not None:
+            return self._seen.loose
+        return remembered(self._roots) if level in ("bwrap", "landlock") else {}
 
     def _with_settings(self, walls: Walls) -> Walls:
         if self._settings is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitconfig import harmless_part, without_worktree_outside
-from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, submodules, worktrees
+from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, named_directory, submodules, worktrees
+from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
 from gripfast.text.below import is_below
 
@@ -25,28 +26,52 @@ _EXEC = re.compile(rb"[ \t]*(?:exec|x)[ \t]")
 class Protected:
     """The protected names of one look: each with what it is, and the instructions of each git directory. `made` are
     git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
-    programs that a rebase in progress would run."""
+    programs that a rebase in progress would run. `worktrees` are the directories that git keeps for them. `loose`
+    is what commands made, in this session or an earlier one: nothing is mounted there."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
     instructions: dict[str, frozenset[str]]
     made: frozenset[str] = frozenset()
     steps: dict[str, frozenset[bytes]] = field(default_factory=dict[str, frozenset[bytes]])
+    worktrees: frozenset[str] = frozenset()
+    loose: Made = field(default_factory=dict[str, tuple[int, int]])
 
 
-def protected_now(closed: Sequence[ClosedName]) -> Protected:
-    """What is protected at the moment of a look."""
+def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Protected:
+    """What is protected at the moment of a look. What somebody put in the place of a loose one is not loose."""
     names = {name.path: name for name in closed if name.kind != "denied"}
     links = {path: os.readlink(path) for path, name in names.items() if name.is_link and os.path.islink(path)}
-    owners = [owner for name in names.values() for owner in _git_directories(name)]
-    steps = {todo: frozenset(_steps(todo)) for owner in owners for todo in _rebases(owner)}
-    return Protected(names, links, {owner: frozenset(_existing(owner)) for owner in owners}, steps=steps)
+    owners = dict.fromkeys(owner for name in names.values() for owner in _git_directories(name))
+    return Protected(
+        names,
+        links,
+        {owner: frozenset(_existing(owner)) for owner in owners},
+        steps={todo: frozenset(_steps(todo)) for owner in owners for todo in _rebases(owner)},
+        worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
+        loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen},
+    )
+
+
+def loose_part(protected: Protected) -> Protected:
+    """Of what is protected, that where nothing is mounted."""
+    loose = tuple(protected.loose)
+    return replace(
+        protected,
+        names={path: name for path, name in protected.names.items() if path in protected.loose},
+        instructions={path: found for path, found in protected.instructions.items() if is_below(path, *loose)},
+        worktrees=frozenset(path for path in protected.worktrees if is_below(path, *loose)),
+    )
 
 
 def _git_directories(name: ClosedName) -> Iterator[str]:
-    if name.kind in ("git", "repository") and os.path.isdir(name.path) and not name.is_link:
-        yield name.path
-        yield from submodules(name.path)
+    """The repositories that a name means. The one of a worktree may lie outside the roots."""
+    if name.kind not in ("git", "repository") or name.is_link:
+        return
+    owner = name.path if os.path.isdir(name.path) else common_directory(name.path)
+    if owner is not None:
+        yield owner
+        yield from submodules(owner)
 
 
 def _existing(owner: str) -> Iterator[str]:
@@ -70,34 +95,51 @@ def undo_late_names(
     """Takes out what was not there before, and puts back links that were replaced. Also gives what is known now: what
     a command in the background makes meanwhile is not, so that the next look takes it out."""
     taken: list[Quarantined] = []
+    first = before
     for _ in range(_LOOKS):
         now = protected_now(look())
         found = [item for item in _taken(before, now, roots) if item is not None]
         taken += found
-        before = _known(before, now)
+        before = _known(before, now, roots)
         if not found:
             break
-    return taken, before
+    return taken, replace(before, loose=_loose(first, before, roots))
 
 
-def _known(before: Protected, now: Protected) -> Protected:
+def _loose(before: Protected, now: Protected, roots: Sequence[str]) -> Made:
+    """What commands made, before and now, if it is still there. The repository of a root itself is not loose."""
+    names = {path for path in now.names.keys() - before.names.keys() if not was_released(path)}
+    new = names | (now.made - before.instructions.keys()) | (now.worktrees - before.worktrees)
+    kept = {*before.loose, *new} - {place for root in roots for place in (root, f"{root}/.git")}
+    found = ((path, identity_of(path)) for path in sorted(kept))
+    return {path: seen for path, seen in found if seen is not None}
+
+
+def _known(before: Protected, now: Protected, roots: Sequence[str]) -> Protected:
     names = {path: name for path, name in now.names.items() if _is_known(name, before, now)}
-    made = before.made | (now.instructions.keys() - before.instructions.keys())
+    made = (before.made | set(_made_now(before, now, roots))) & now.instructions.keys()
     instructions = {
         owner: found if owner in made else found - frozenset(_new(owner, found, before))
         for owner, found in now.instructions.items()
     }
     steps = {todo: before.steps.get(todo, frozenset()) for todo in now.steps}
-    return Protected(names, before.links, instructions, made & now.instructions.keys(), steps)
+    return Protected(names, before.links, instructions, made, steps, now.worktrees, before.loose)
+
+
+def _made_now(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[str]:
+    """Git directories that were not there before. One outside the roots was: no command can make it."""
+    return (owner for owner in now.instructions.keys() - before.instructions.keys() if is_below(owner, *roots))
 
 
 def _is_known(name: ClosedName, before: Protected, now: Protected) -> bool:
-    return name.path in before.names or _is_data(name, before, now) or was_released(name.path)
+    is_old = name.path in before.names and name.path not in before.loose
+    return is_old or _is_data(name, before, now) or was_released(name.path)
 
 
 def _new(owner: str, found: frozenset[str], before: Protected) -> Iterator[str]:
     """Instructions that a repository did not have before."""
-    return (name for name in found - before.instructions[owner] if not was_released(f"{owner}/{name}"))
+    old = before.instructions.get(owner, found)
+    return (name for name in found - old if not was_released(f"{owner}/{name}"))
 
 
 def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[Quarantined | None]:
@@ -110,11 +152,11 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
         if not _is_known(name, before, now):
             yield take_out(path, "a protected name that a command made")
     for owner, names in now.instructions.items():
-        if owner in before.instructions and owner not in before.made:
+        if owner in before.made or owner in _made_now(before, now, roots):
+            yield from _examined(owner, roots)
+        else:
             for name in _new(owner, names, before):
                 yield _examined_name(f"{owner}/{name}", roots)
-        elif os.path.isdir(owner):
-            yield from _examined(owner, roots)
         yield from _astray(owner)
     for todo, steps in now.steps.items():
         if new := steps - before.steps.get(todo, frozenset()):
@@ -131,7 +173,7 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
         return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))
     if name.is_link:
         return False
-    return os.path.isdir(name.path) or _belongs(name.path, now)
+    return os.path.isdir(name.path) or leads_home(name.path, now.instructions)
 
 
 def _made(before: Protected, now: Protected) -> Iterator[str]:
@@ -139,14 +181,15 @@ def _made(before: Protected, now: Protected) -> Iterator[str]:
     yield from (
         os.path.dirname(owner) for owner in before.made | (now.instructions.keys() - before.instructions.keys())
     )
-    for path in now.names.keys() - before.names.keys():
-        if now.names[path].kind == "git" and os.path.isfile(path) and _belongs(path, now):
+    for path in (now.names.keys() - before.names.keys()) | (now.names.keys() & before.loose.keys()):
+        if now.names[path].kind == "git" and (os.path.isdir(path) or leads_home(path, now.instructions)):
             yield os.path.dirname(path)
 
 
-def _belongs(dot_git: str, now: Protected) -> bool:
-    common = common_directory(dot_git)
-    return common is not None and common in now.instructions
+def leads_home(dot_git: str, owners: Mapping[str, object]) -> bool:
+    """Whether a `.git` file names one of these repositories, or what one of them keeps for a worktree."""
+    named = named_directory(dot_git)
+    return named is not None and (named in owners or any(named in worktrees(owner) for owner in owners))
 
 
 def _examined_name(path: str, roots: Sequence[str]) -> Quarantined | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.kernel.shortage import is_shortage
-from gripfast.host.shell.late import Protected
+from gripfast.host.shell.late import Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
     Quarantined,
@@ -27,8 +27,11 @@ _LARGEST, _MOST_BYTES = 1 << 20, 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
+    """What a file said. `within` is a directory that may be removed as a whole: then the file stays away."""
+
     stamp: tuple[int, ...]
     content: bytes
+    within: str
 
 
 class ProtectedCopies:
@@ -44,23 +47,31 @@ class ProtectedCopies:
         self._protected: Protected | None = None
         self._files: frozenset[str] = frozenset()
 
-    def take(self, protected: Protected) -> None:
-        """Before a command. A file that has not changed is not read again."""
-        copies: dict[str, _Copy] = {}
-        room = _MOST_BYTES
-        for path in _files(protected):
+    def take(self, protected: Protected, *, suspect: bool = False) -> None:
+        """Before a command. A file that has not changed is not read again. `suspect`: one may be running, so what
+        was copied before it stays the copy."""
+        copies = dict(self._copies) if suspect else {}
+        found = dict(_files(protected))
+        room = _MOST_BYTES - sum(len(copy.content) for copy in copies.values())
+        for path, within in found.items():
             if len(copies) >= _MOST_FILES:
                 break
-            copy = self._copy(path)
+            copy = copies.get(path) or self._copy(path, within)
             if copy is not None and len(copy.content) <= room:
                 copies[path] = copy
                 room -= len(copy.content)
         self._copies = copies
         self._configs = frozenset(f"{owner}/config" for owner in protected.instructions)
-        self._protected, self._files = protected, frozenset(_files(protected))
+        self._files = self._known(found) if suspect else frozenset(found)
+        self._protected = protected
         self._names = {path: _kind(path) for path, name in protected.names.items() if not name.is_link}
 
-    def _copy(self, path: str) -> _Copy | None:
+    def _known(self, found: Iterable[str]) -> frozenset[str]:
+        """The files that are not new: those that were, and those in places that are new as a whole."""
+        old = (*self._protected.names, *self._protected.instructions) if self._protected else ()
+        return self._files.union(path for path in found if not is_below(path, *old))
+
+    def _copy(self, path: str, within: str) -> _Copy | None:
         known = self._copies.get(path)
         if known is not None and known.stamp == _stamp(path):
             return known
@@ -74,20 +85,31 @@ class ProtectedCopies:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return None
             content = file.read(_LARGEST + 1)
-            return _Copy(_stamp(path), content) if len(content) <= _LARGEST else None
+            return _Copy(_stamp(path), content, within) if len(content) <= _LARGEST else None
 
-    def put_back(self, *, settings_only: bool = False) -> list[Quarantined]:
+    def put_back(self) -> list[Quarantined]:
         """After a command: what it changed goes to quarantine, and the file is as it was. Settings of git that run
-        nothing stay. `settings_only`: while one runs in the background, so that what the user writes stays."""
-        names = () if settings_only else self._names.items()
-        replaced = [path for path, kind in names if _kind(path) not in (kind, 0)]
+        nothing stay, and so does what the user released."""
+        replaced = [path for path, kind in self._names.items() if _kind(path) not in (kind, 0)]
         taken = [item for path in replaced if (item := take_out(path, CHANGED)) is not None]
-        for path, copy in self._copies.items():
-            if _stamp(path) != copy.stamp and (path in self._configs or not settings_only):
-                link = self._link_above(path)
-                taken += filter(None, [take_out(link, CHANGED) if link else None])
+        for path, copy in list(self._copies.items()):
+            if _stamp(path) == copy.stamp:
+                continue
+            link = self._link_above(path)
+            taken += filter(None, [take_out(link, CHANGED) if link else None])
+            if self._may_stay(path, copy):
+                del self._copies[path]
+            else:
                 taken += self._restored(path, copy)
         return taken
+
+    def _may_stay(self, path: str, copy: _Copy) -> bool:
+        """Whether a change is harmless: removed with all that is around it, released, or a `.git` file that leads to
+        a repository that is guarded itself."""
+        if copy.within and not os.path.lexists(copy.within):
+            return True
+        owners = self._protected.instructions if self._protected else {}
+        return was_released(path) or (copy.within == path and leads_home(path, owners))
 
     def _restored(self, path: str, copy: _Copy) -> Iterator[Quarantined]:
         now = _content(path)
@@ -104,7 +126,7 @@ class ProtectedCopies:
     def take_new(self) -> list[Quarantined]:
         """What was made in a protected directory since, such as a hook beside the others."""
         found = _files(self._protected) if self._protected else ()
-        new = [path for path in found if path not in self._files and not path.endswith(".sample")]
+        new = [path for path, _ in found if path not in self._files and not path.endswith(".sample")]
         taken = (
             take_out(path, "made in a protected directory by a command") for path in new if not was_released(path)
         )
@@ -114,20 +136,27 @@ class ProtectedCopies:
         """A link that took the place of a directory above a file, if a command could have put it there."""
         above = os.path.dirname(path)
         links: list[str] = []
-        while is_below(above, *self._roots) and above not in self._roots:
+        owners = self._protected.instructions if self._protected else ()
+        while is_below(above, *self._roots, *owners) and above not in self._roots:
             links += [above] if os.path.islink(above) else []
             above = os.path.dirname(above)
         return links[-1] if links else None
 
 
-def _files(protected: Protected) -> Iterator[str]:
-    """Files whose content counts: protected ones, those in protected directories, and what git follows."""
+def _files(protected: Protected) -> Iterator[tuple[str, str]]:
+    """Files whose content counts: protected ones, those in protected directories, and what git follows; each with
+    what may be removed as a whole."""
     for path, name in protected.names.items():
-        if name.kind == "protected" and not name.is_link:
-            yield from _below(path)
+        if name.is_link or (name.kind == "protected" and path in protected.loose):
+            continue
+        if name.kind == "protected":
+            yield from ((file, "") for file in _below(path))
+        elif not os.path.isdir(path):
+            yield path, path
     for owner, names in protected.instructions.items():
         for name in sorted(names):
-            yield from _below(f"{owner}/{name}")
+            yield from ((file, owner) for file in _below(f"{owner}/{name}"))
+    yield from ((f"{place}/commondir", place) for place in protected.worktrees)
 
 
 def _below(path: str) -> Iterator[str]:

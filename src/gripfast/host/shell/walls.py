@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -62,14 +62,21 @@ class Walls:
         return tuple(path for path in secret if not is_below(path, *self.allowed))
 
 
-def walls_of(scope: Scope, closed: Sequence[ClosedName], temporary: str, level: str, sockets: Sequence[str]) -> Walls:
+def walls_of(
+    scope: Scope,
+    closed: Sequence[ClosedName],
+    temporary: str,
+    level: str,
+    sockets: Sequence[str],
+    loose: Collection[str] = (),
+) -> Walls:
     """The walls as things are now. Two looks that give the same walls saw the same places.
 
-    `sockets` are those that commands may reach.
+    `sockets` are those that commands may reach, `loose` protected places that they may remove and move.
     """
     write = outermost(directory.real for directory in scope.write)
     kinds: dict[str, MountKind] = {}
-    for path, kind in (*_wanted(scope, closed, write), *_sockets(write, sockets)):
+    for path, kind in (*_wanted(scope, closed, write, loose), *_sockets(write, sockets)):
         if kind != "write" or path not in kinds:
             kinds[path] = _stricter(kind, kinds.get(path, "write"))
     for path in [path for path, kind in kinds.items() if kind != "write"]:
@@ -123,7 +130,9 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in chosen if not any(path != other and is_below(path, other) for other in chosen))
 
 
-def _wanted(scope: Scope, closed: Sequence[ClosedName], write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+def _wanted(
+    scope: Scope, closed: Sequence[ClosedName], write: Sequence[str], loose: Collection[str]
+) -> Iterator[tuple[str, MountKind]]:
     """Places and what commands may do there; if a place has two kinds, the stricter one counts."""
     for path in write:
         if path != "/":
@@ -132,7 +141,8 @@ def _wanted(scope: Scope, closed: Sequence[ClosedName], write: Sequence[str]) ->
         if directory.real != "/" and not is_below(directory.real, *write):
             yield directory.real, "read"
     for name in closed:
-        yield from _closed(name, write)
+        if name.kind == "denied" or name.path not in loose:
+            yield from _closed(name, write, loose)
     for own in own_places():
         if own.secret:
             yield own.path, "hide"
@@ -149,7 +159,7 @@ def _sockets(write: Sequence[str], allowed: Sequence[str]) -> Iterator[tuple[str
             yield path, "write"
 
 
-def _closed(name: ClosedName, write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+def _closed(name: ClosedName, write: Sequence[str], loose: Collection[str]) -> Iterator[tuple[str, MountKind]]:
     real = os.path.realpath(name.path) if name.is_link else name.path
     if name.kind == "denied":
         yield real, "hide"
@@ -158,22 +168,22 @@ def _closed(name: ClosedName, write: Sequence[str]) -> Iterator[tuple[str, Mount
             yield real, "read"
     elif os.path.isdir(real):
         if is_below(real, *write):
-            yield from _repository(real, write)
+            yield from _repository(real, write, loose)
     else:
         if is_below(real, *write):
             yield real, "read"
         common = common_directory(real)
         if common is not None:
-            yield from _repository(common, write)
+            yield from _repository(common, write, loose)
 
 
-def _repository(directory: str, write: Sequence[str]) -> Iterator[tuple[str, MountKind]]:
+def _repository(directory: str, write: Sequence[str], loose: Collection[str]) -> Iterator[tuple[str, MountKind]]:
     """A git directory: pinned, its instructions read-only, the rest data. It may lie outside the roots, when it is
     the one that a worktree in them belongs to."""
     yield directory, "write"
     for place in instructions(directory):
         real = os.path.realpath(place)
-        if is_below(real, directory, *write):
+        if is_below(real, directory, *write) and not is_below(place, *loose):
             yield real, "read"
             for above in _between(real, [directory]):
                 yield above, "write"

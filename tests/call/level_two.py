@@ -38,11 +38,10 @@ builtin unset PATH
 PATH=/nonexistent
 x='-rf / ; evil-value' y='a[$(evil-number)]' dir='$(evil-value)' f='`evil-value`' i=7 z='*'
 N=0
-builtin ulimit -t 20
 while IFS= builtin read -r -d '' -u 8 line; do
     for STATUS in 0 1; do
         N=$((N + 1))
-        ( builtin eval "$line" ) </dev/null >/dev/null 8<&-
+        ( builtin ulimit -t 1; builtin eval "$line" ) </dev/null >/dev/null 8<&-
         builtin wait
     done
 done 2>/dev/null
@@ -70,6 +69,7 @@ def ran_by_bash(lines: Sequence[str]) -> tuple[dict[int, Ran], dict[str, str]]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=3600,
+            check=True,  # it must have come to its end, or lines would go unseen
         )
         files = {path.relative_to(place).as_posix(): "" for path in place.rglob("*")}
         return _records(seen.read_bytes()), files
@@ -207,6 +207,13 @@ REDIRECTS = [
     "<<<x",
     '<<<"$x"',
     "2>&-",
+    ">&-",
+    "<&-",
+    ">&2-",
+    ">|out",
+    "<>a.ts",
+    "&>>out",
+    ">& out",
 ]
 BETWEEN = ["; ", " && ", " || ", " | ", "\n", " & ", ";", "\n\n", " # note; ls\n", " |& ", " \\\n && "]
 ODD = [
@@ -215,6 +222,10 @@ ODD = [
     "${",
     "<<",
     ">&",
+    ">&-",
+    "<&",
+    "<<-",
+    "<<'END'",
     "$'",
     "\\\n",
     "#x",
@@ -235,6 +246,9 @@ ODD = [
     "{ ",
     " }",
 ]
+
+
+HEREDOC = "\n$(evil-heredoc)\n'END\nEND"
 
 
 def generated(dice: random.Random) -> Iterator[str]:
@@ -268,7 +282,7 @@ def _command(dice: random.Random, depth: int) -> str:
         words.insert(0, dice.choice(("A=b", "A=$x", 'A="$(seq 1)"', "i=3", "B=~", "LC_ALL=C", "A=", "A=*", "A+=x")))
     text = " ".join(words)
     if dice.random() < 0.06:
-        text += " <<'END'\n$(evil-heredoc)\n'END\nEND"
+        text += dice.choice((" <<'END'", " <<-'END'", " <<'END' | cat", " <<'END' && git")) + HEREDOC
     elif dice.random() < 0.03:
         text += " <<END\nplain\nEND"
     return text

@@ -106,6 +106,16 @@ def test_what_is_known_of_a_word_is_how_it_begins_and_whether_it_is_one(word: st
         *("x='a[$(id)]'; echo $((x))", "PATH=. ls", "for IFS in a; do ls; done", "cat <<EOF\n$(id)\nEOF"),
         *("cat <<'E'\nx\nE)\nid\nE", "ls {fd}>x", "ls <(", "if ls; fi", "ls ;; id", "echo $\\\n(id)"),
         *('echo "$\\\n(id)"', "ls $'\\x41'"),
+        # bash reads `>&-` and then a word: this runs `rm ls -rf src`
+        *(">&-rm ls -rf src", "ls >& -rm", "cat <&-x", "ls >&\\\n-x", "ls >&--"),
+        # bash 5.2 loses the `;` after a here-document inside `$( )`: this runs `sort a -o b`
+        *(
+            "echo $(cat <<'E'\nx\nE\nsort a; -o b)",
+            "echo $(cat <<'E'\nx\nE\nls; id)",
+            "echo $(cat <<'E'; ls; id\nE\n)",
+        ),
+        *("diff <(cat <<'E'\nx\nE\nls; id) a", "echo $({ cat <<'E'\nx\nE\nls; id; })"),
+        *("echo $(if cat <<'E'\nx\nE\nthen ls; id; fi)", "echo $(echo \"$(cat <<'E'\nx\nE\n)\"; ls; id)"),
     ],
 )
 def test_what_could_run_something_else_is_not_read(line: str) -> None:

@@ -76,6 +76,14 @@ class _Heredoc:
     tabs: bool
 
 
+@dataclass(slots=True)
+class _Substitution:
+    """A `$( )` or `<( )` that is being read: how deep its own commands are, and whether one has a here-document."""
+
+    depth: int
+    has_heredoc: bool = False
+
+
 class _Reader:
     """One pass over a line. `commands` grows as they are found."""
 
@@ -88,6 +96,7 @@ class _Reader:
         self.variables = Variables()
         self.heredocs: list[_Heredoc] = []
         self.is_fed = False
+        self.inner: list[_Substitution] = []
 
     # --- lists and pipelines ---
 
@@ -182,6 +191,8 @@ class _Reader:
         return word is not None and word[0] in ends
 
     def _pipeline(self) -> None:
+        if self.inner and self.inner[-1].has_heredoc:
+            raise _StopError("a command after a here-document inside `$( )`")
         for prefix in ("!", "time", "!"):
             word = _SYNTAX.match(self.text, self.at)
             if word is not None and word[0] == prefix:
@@ -456,6 +467,8 @@ class _Reader:
             self.at = number.end()
             return
         self._skip_blanks_only()
+        if way in ("<&", ">&") and self.text.startswith("-", self.at):
+            raise _StopError(f"`{way}-` closes, and bash reads what follows as a word of its own")
         target = self._word()
         if way == "<<<":
             return
@@ -469,6 +482,11 @@ class _Reader:
         self.at = _BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def _heredoc(self, *, tabs: bool) -> None:
+        # bash 5.2 writes the commands of `$( )` anew before it runs them, and loses a `;` after a here-document.
+        if self.inner and (len(self.inner) > 1 or self.depth != self.inner[-1].depth):
+            raise _StopError("a here-document inside other commands inside `$( )`")
+        if self.inner:
+            self.inner[-1].has_heredoc = True
         found = _DELIMITER.match(self.text, self.at)
         if found is None:
             raise _StopError("a here-document whose end is not a plain word")
@@ -648,7 +666,9 @@ class _Reader:
         if self.heredocs:
             raise _StopError("commands inside a line that has a here-document")
         self.at += opening
+        self.inner.append(_Substitution(self.depth + 1))
         self.commands_until({")"})
+        self.inner.pop()
 
     def _backquoted(self, word: _Building, *, quoted: bool) -> None:
         end = self.text.find("`", self.at + 1)

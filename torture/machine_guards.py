@@ -342,9 +342,27 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a token file that others can read is refused",
-        "host/program/secrets.py::read_tokens",
+        "host/program/token_file.py::token_text",
         never("S_ISREG"),
         f"{HTTP} -k 'only_its_owner or open_to_others'",
+    ),
+    Guard(
+        "a token file that lost the end of its last line is half-written",
+        "host/program/token_file.py::TokenFile.read",
+        never("endswith"),
+        "tests/host/test_token_file.py -k half_written",
+    ),
+    Guard(
+        "a token that is gone ends its calls",
+        "edges/mcp/http.py::TokenGuard._forget",
+        skip("request", "cancel"),
+        "tests/edges/mcp/test_tokens.py -k under_way",
+    ),
+    Guard(
+        "who may only read has no other tool",
+        "edges/settings.py::SessionSettings.only_reading",
+        always("effect"),
+        "tests/edges/mcp/test_tokens.py -k people_differ",
     ),
     Guard(
         "HTTP sessions are apart",
@@ -354,7 +372,7 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a session belongs to the token that began it",
-        "edges/mcp/http.py::TokenGuard._check",
+        "edges/mcp/http.py::_user",
         value("client_id", by="'anyone'"),
         f"{HTTP} -k belongs_to_the_token",
     ),

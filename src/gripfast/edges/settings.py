@@ -49,6 +49,7 @@ class SessionSettings:
     readable: tuple[str, ...] = ()
     answer_within: float | None = None
     network: str | None = None
+    read_only: bool = False
 
     def session(
         self,
@@ -131,6 +132,11 @@ class SessionSettings:
         name = self.config().rules
         return f"{name}: {IN_WORDS[name]}" if name in IN_WORDS else name or "none: every tool runs"
 
+    def only_reading(self) -> SessionSettings:
+        """The same without the tools that may change something, and with no place that may be written."""
+        reading = tuple(tool for tool in self.tools if tool.traits.effect == "read")
+        return replace(self, tools=reading, read_only=True)
+
     def own_code_in_reach(self) -> str | None:
         """Where this program's code lies if a command could change it: in a served directory, without a sandbox."""
         try:
@@ -170,7 +176,7 @@ class SessionSettings:
         try:
             write = (*named, *limits.writable, *self.writable)
             read = (*write, *limits.readable, *self.readable)
-            return Scope(read, write, limits.deny, limits.protect, wide=bool(self.roots))
+            return Scope(read, () if self.read_only else write, limits.deny, limits.protect, wide=bool(self.roots))
         except WideRoot as fault:
             raise WideRoot(fault.root, "with --root") from None
 

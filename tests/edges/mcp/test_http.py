@@ -10,20 +10,15 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
 
 import anyio
-import httpx2
 import pytest
 import uvicorn
 from anyio.abc import ByteStream
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse
@@ -35,9 +30,8 @@ from gripfast.edges.mcp.sessions import NAMED_HEADER, Sessions
 from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
 from gripfast.host.program.net import Address, listen
+from http_server import HANG, INITIALIZE, SERVE, Server
 
-HANG = 60
-SERVE = [sys.executable, "-m", "gripfast", "serve"]
 TOOLS = """
 import anyio, subprocess, sys
 from typing import Annotated
@@ -63,72 +57,11 @@ async def wait_with_child(mark: str) -> str:
 """
 
 
-class Server:
-    def __init__(self, root: Path, home: Path, *options: str, tools: str = TOOLS) -> None:
-        (home / "mine.py").write_text(tools, encoding="utf-8")
-        self.home = home
-        more = ["--with", str(home / "mine.py")] if tools else []
-        self.process = subprocess.Popen(
-            [*SERVE, "--http", "127.0.0.1:0", *more, *options],
-            cwd=root, env={**os.environ, "XDG_STATE_HOME": str(home)}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.process.stderr is not None
-        self.screen = ""
-        while "Ctrl-C" not in self.screen:
-            line = self.process.stderr.readline()
-            assert line, self.screen
-            self.screen += line
-        self.url = self.screen.split(" tools at ")[1].split()[0]
-        self.port = int(self.url.split(":")[2].split("/")[0])
-        self.token = self.screen.split("token  ")[1].split()[0]
-
-    def request(
-        self, method: str = "POST", body: bytes | None = None, path: str = "/mcp", **headers: str
-    ) -> tuple[int, str]:
-        sent = {
-            "Host": f"127.0.0.1:{self.port}",
-            "Authorization": f"Bearer {self.token}",
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-        } | {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
-        try:
-            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in sent.items():
-                if value:
-                    connection.putheader(name, value)
-            connection.putheader("Content-Length", str(len(body or b"")))
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
-
-    @asynccontextmanager
-    async def client(self, mode: Any = "legacy", **headers: str) -> AsyncGenerator[Client]:
-        sent = {"Authorization": f"Bearer {self.token}", **headers}
-        async with (
-            httpx2.AsyncClient(headers=sent, timeout=HANG) as web,
-            Client(streamable_http_client(self.url, http_client=web), mode=mode) as client,
-        ):
-            yield client
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(HANG)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-
-
 def served(tmp_path: Path, *options: str) -> Iterator[Server]:
     root = tmp_path / "project"
     root.mkdir(exist_ok=True)
     (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    server = Server(root, tmp_path, *options)
+    server = Server(root, tmp_path, *options, tools=TOOLS)
     try:
         yield server
     finally:
@@ -143,11 +76,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
     yield from served(tmp_path)
-
-
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}}  # fmt: skip
-INITIALIZE = json.dumps(HELLO).encode()
 
 
 def text_of(result: CallToolResult) -> str:
@@ -433,7 +361,7 @@ def serving_two(home: Path, *options: str, others: int = 0) -> Iterator[Server]:
     (home / "more.py").write_text("import builtins, os\n" + TOOLS + CLOSING_FAILS, encoding="utf-8")
     (home / "project").mkdir()
     server = Server(home / "project", home, "--with", str(home / "more.py"), "--token-file", str(home / "tokens"),
-                    "--rules", "none", *options, tools="")  # fmt: skip
+                    "--rules", "none", *options)  # fmt: skip
     try:
         yield server
     finally:

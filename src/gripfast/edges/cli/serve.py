@@ -20,7 +20,9 @@ from gripfast.edges.profiles import price
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
 from gripfast.host.program.net import Address, listen, parse_address
-from gripfast.host.program.secrets import http_token, read_tokens
+from gripfast.host.program.secrets import http_token
+from gripfast.host.program.signals import ignore_early_hangup
+from gripfast.host.program.token_file import Token, TokenFile
 from gripfast.host.questions.page import page_at
 
 if TYPE_CHECKING:
@@ -35,7 +37,12 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
 @click.command(short_help="Serve the tools over MCP, on stdio or HTTP.")
 @session_options
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead; port 0 picks a free port.")
-@click.option("--token-file", metavar="FILE", help="Tokens to accept over HTTP, one per line: TOKEN or NAME TOKEN.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help="Tokens to accept over HTTP, one per line: NAME TOKEN [profile=NAME] [rules=NAME] [root=DIR] [readonly]. "
+    "Read again when it changes.",
+)
 @click.option("--new-token", is_flag=True, help="Replace your token; the old one stops working.")
 @click.option("--no-token", is_flag=True, help="Accept HTTP requests without a token. On loopback only.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
@@ -127,14 +134,19 @@ def _over_http(
 ) -> None:
     _need_sdk()
     from gripfast.edges.mcp.http import Access, quiet_logs, serve_http  # noqa: PLC0415 - the same
+    from gripfast.edges.mcp.people import People  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
     from gripfast.edges.mcp.shares import Shares  # noqa: PLC0415 - the same
 
     with as_usage_errors():
         wanted = parse_address(address)
-        tokens, token_file_path = _tokens(token_file, new=new_token, none=no_token)
+        watched = None if token_file is None or no_token else TokenFile(token_file)
+        if watched is not None:
+            ignore_early_hangup()
+        tokens, token_file_path = _tokens(watched, new=new_token, none=no_token)
         Access(wanted, tokens, hosts, origins)
         settings.config()
+        people = People(settings, tokens)
         root = settings.working_directory()
         listening, got = listen(wanted, else_any_port=else_any_port)
         access = Access(got, tokens, hosts, origins)
@@ -143,9 +155,9 @@ def _over_http(
         say(f"{wanted} is in use; serving on another port", err=True)
     console, link = _console(got, settings.config_file)
     say(_banner(settings, access, root, token_file_path, link), err=True)
-    sessions = Sessions(settings, idle=idle, shares=Shares(len({name for name, _ in tokens})))
+    sessions = Sessions(settings, idle=idle, shares=Shares(len(people)), people=people)
     with page_at(str(got)) if console is not None else nullcontext():
-        anyio.run(serve_http, sessions, access, listening, console)
+        anyio.run(serve_http, sessions, access, listening, console, watched)
     say("stopped", err=True)
 
 
@@ -160,19 +172,19 @@ def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
     return console_app(access, ConsoleData(config_file)), access.link()
 
 
-def _tokens(file: str | None, *, new: bool, none: bool) -> tuple[list[tuple[str, str]], str]:
+def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Token], str]:
     if none:
         return [], ""
     if file is not None:
-        return read_tokens(file), file
+        return file.read(), file.path
     token, path = http_token(new=new)
-    return [("you", token)], str(path)
+    return [Token("you", token)], str(path)
 
 
 def _banner(settings: SessionSettings, access: Access, root: str, token_file_path: str, console: str) -> str:
     """What a person needs after starting the server, on one screen."""
     url = f"http://{_host(access)}/mcp"
-    token = access.tokens[0][1] if len(access.tokens) == 1 else None
+    token = access.tokens[0].token if len(access.tokens) == 1 else None
     names = ", ".join(tool.name for tool in settings.tools)
     lines = [
         f"gripfast serves {len(settings.tools)} tools at {url}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Sequence
@@ -21,14 +20,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
+from gripfast.edges.mcp.people import TokenWatch
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import SESSION_HEADER, Sessions, key_of_mcp_session
 from gripfast.edges.mcp.shares import MOST_REQUESTS, MOST_SESSIONS
 from gripfast.errors import InvalidArgument
+from gripfast.framework.context import LOGGER
 from gripfast.host.kernel.limits import raise_descriptor_limit
 from gripfast.host.program.ending import ending
 from gripfast.host.program.net import Address, Listening
 from gripfast.host.program.signals import wait_for_end
+from gripfast.host.program.token_file import Token, TokenFile
+from gripfast.text.escape import escaped
 
 PATH = "/mcp"
 HEALTH, READY = "/healthz", "/readyz"
@@ -42,7 +45,7 @@ class Access:
     """Who may call: tokens with their owners' names, and the exact Host and Origin values that are accepted."""
 
     address: Address
-    tokens: Sequence[tuple[str, str]] = field(repr=False)
+    tokens: Sequence[Token] = field(repr=False)
     hosts: Sequence[str] = ()
     origins: Sequence[str] = ()
 
@@ -66,17 +69,16 @@ class Access:
         own = [] if self.address.is_everywhere else [str(self.address)]
         return list(dict.fromkeys([*own, *(f"{name}:{self.address.port}" for name in names)]))
 
-    def owner(self, given: str) -> str | None:
-        """Whose token this is. Every token is compared, in constant time."""
-        found = [name for name, token in self.tokens if hmac.compare_digest(token.encode(), given.encode())]
-        return found[0] if found else None
-
 
 async def serve_http(
-    sessions: Sessions, access: Access, listening: Listening, console: ASGIApp | None = None
+    sessions: Sessions,
+    access: Access,
+    listening: Listening,
+    console: ASGIApp | None = None,
+    token_file: TokenFile | None = None,
 ) -> None:
     """Serves until a signal asks the server to end. No process that a session started is left running. `console` is
-    served beside the tools and checks for itself who may use it."""
+    served beside the tools and checks for itself who may use it. `token_file` is read again when it changes."""
     manager = StreamableHTTPSessionManager(
         server_of(sessions),
         security_settings=access.security,
@@ -85,6 +87,7 @@ async def serve_http(
         max_sessions=MOST_SESSIONS + MOST_REQUESTS,  # `TokenGuard` holds each client to its share of the first
     )
     guard = TokenGuard(manager.handle_request, access, sessions, console)
+    watch = None if token_file is None else TokenWatch(token_file)
     config = uvicorn.Config(
         guard,
         http=connections(),
@@ -101,7 +104,9 @@ async def serve_http(
     try:
         async with anyio.create_task_group() as group, manager.run():
             group.start_soon(sessions.close_idle)
-            group.start_soon(_end_on_signal, server, guard)
+            group.start_soon(_end_on_signal, server, guard, watch)
+            if watch is not None:
+                group.start_soon(_keep_tokens, watch, guard)
             await server.serve(sockets=[listening])
             group.cancel_scope.cancel()
     finally:
@@ -109,8 +114,13 @@ async def serve_http(
             await sessions.close()
 
 
-async def _end_on_signal(server: uvicorn.Server, guard: TokenGuard) -> None:
-    await wait_for_end()
+async def _keep_tokens(watch: TokenWatch, guard: TokenGuard) -> None:
+    async for tokens in watch.changes():
+        await guard.replace(tokens)
+
+
+async def _end_on_signal(server: uvicorn.Server, guard: TokenGuard, watch: TokenWatch | None) -> None:
+    await wait_for_end(watch and watch.ask)
     ending()
     server.should_exit = True
     guard.close()
@@ -131,7 +141,7 @@ class TokenGuard:
         self._console = console
         self._access = access
         self._sessions = sessions
-        self._requests: set[anyio.CancelScope] = set()
+        self._requests: dict[anyio.CancelScope, str] = {}
         self._begun: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
         self._closed = False
 
@@ -140,13 +150,13 @@ class TokenGuard:
             return
         response = _Response(send)
         with anyio.CancelScope() as request:
-            self._requests.add(request)
+            self._requests[request] = ""
             try:
                 if self._closed:
                     request.cancel()
-                await self._check(scope, receive, response.send)
+                await self._check(request, scope, receive, response.send)
             finally:
-                self._requests.discard(request)
+                del self._requests[request]
         if request.cancelled_caught:
             await response.finish()
 
@@ -156,7 +166,31 @@ class TokenGuard:
         for request in list(self._requests):
             request.cancel()
 
-    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def replace(self, tokens: Sequence[Token]) -> None:
+        """Takes new tokens instead of the old ones, and ends the sessions of those who lost one. If the new ones
+        can't be used, the old ones stay."""
+        try:
+            gone = self._sessions.people.replace(tokens)
+        except InvalidArgument as fault:
+            LOGGER.error("the tokens stay as they were: %s", escaped(fault.message))
+            return
+        shares = self._sessions.shares
+        shares.divide(len(self._sessions.people))
+        shares.divide_threads()
+        for owner in gone:
+            await self._forget(owner)
+        LOGGER.warning("the token file was read again: %d people, sessions ended of %s", shares.clients, _names(gone))
+
+    async def _forget(self, owner: str) -> None:
+        """Ends the requests and sessions of one owner."""
+        for request, whose in list(self._requests.items()):
+            if whose == owner:
+                request.cancel()
+        for session in list(self._begun.pop(owner, ())):
+            await self._end_begun(owner, session)
+        await self._sessions.end_all_of(owner)
+
+    async def _check(self, request: anyio.CancelScope, scope: Scope, receive: Receive, send: Send) -> None:
         if self._console is not None and f"{scope['path']}/".startswith(f"{CONSOLE}/"):
             await self._console(scope, receive, send)
             return
@@ -170,7 +204,8 @@ class TokenGuard:
         elif scope["path"].rstrip("/") != PATH:
             await _refuse(404, f"the server is at {PATH}", scope, receive, send)
         else:
-            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+            self._requests[request] = owner
+            scope["user"] = _user(owner)
             await self._admit(owner, headers.get(SESSION_HEADER.encode()), scope, receive, send)
 
     async def _tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -178,7 +213,7 @@ class TokenGuard:
         because no token is asked for."""
         fault = None
         if scope["path"] == READY:
-            fault = await to_thread.run_sync(self._sessions.settings.fault)
+            fault = await to_thread.run_sync(self._sessions.fault)
         known = {"ready": fault is None} | ({"reason": fault} if fault else {})
         answer = PlainTextResponse("ok\n") if scope["path"] == HEALTH else JSONResponse(known, 503 if fault else 200)
         await answer(scope, receive, send)
@@ -192,10 +227,11 @@ class TokenGuard:
                 await _refuse(429, f"this client already has {limit} open requests, its limit", scope, receive, send)
 
     def _owner(self, headers: dict[bytes, str]) -> str | None:
-        if not self._access.tokens:
+        people = self._sessions.people
+        if people.open_to_all:
             return "anyone"
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
-        return self._access.owner(given.strip()) if scheme.lower() == "bearer" else None
+        return people.owner(given.strip()) if scheme.lower() == "bearer" else None
 
     async def _forward(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         if session is None:
@@ -223,14 +259,28 @@ class TokenGuard:
         unused = (id for id in own if id != begun and not self._sessions.is_connected(key_of_mcp_session(id)))
         if len(own) > self._sessions.shares.sessions and (oldest := next(unused, None)) is not None:
             del own[oldest]
-            await self._app(*_deletion(scope, oldest))
-            await self._sessions.end(key_of_mcp_session(oldest))
+            await self._end_begun(owner, oldest)
+
+    async def _end_begun(self, owner: str, session: str) -> None:
+        await self._app(*_deletion(owner, self._access.security.allowed_hosts[0], session))
+        await self._sessions.end(key_of_mcp_session(session))
 
 
-def _deletion(scope: Scope, session: str) -> tuple[Scope, Receive, Send]:
+def _user(owner: str) -> AuthenticatedUser:
+    return AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
+
+
+def _names(owners: set[str]) -> str:
+    return ", ".join(sorted(owners)) or "nobody"
+
+
+def _deletion(owner: str, host: str, session: str) -> tuple[Scope, Receive, Send]:
     """A request that ends an MCP session, as its client would send it; the SDK has no other way to end one."""
-    kept = [(name, value) for name, value in scope["headers"] if name in (b"host", b"authorization")]
-    headers = [*kept, (SESSION_HEADER.encode(), session.encode("latin-1")), (b"content-length", b"0")]
+    headers = [
+        (b"host", host.encode("latin-1")),
+        (SESSION_HEADER.encode(), session.encode("latin-1")),
+        (b"content-length", b"0"),
+    ]
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -238,7 +288,9 @@ def _deletion(scope: Scope, session: str) -> tuple[Scope, Receive, Send]:
     async def send(_: Message) -> None:
         """Nobody waits for the answer."""
 
-    return {**scope, "method": "DELETE", "headers": headers}, receive, send
+    scope: Scope = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
+    scope |= {"scheme": "http", "root_path": "", "headers": headers, "user": _user(owner)}
+    return scope, receive, send
 
 
 class _Response:

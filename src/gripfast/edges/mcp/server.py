@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from anyio import to_thread
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import (
     CallToolRequestParams,
@@ -35,6 +35,7 @@ from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
 from gripfast.edges.mcp.sessions import Sessions, owner_of
+from gripfast.edges.settings import SessionSettings
 from gripfast.errors import ToolError
 from gripfast.framework.providers import definitions
 from gripfast.messages import ToolCall
@@ -45,16 +46,19 @@ LARGEST_MESSAGE = 16 << 20
 
 def server_of(sessions: Sessions) -> Server[Any]:
     schemas = {tool.name: tool.definition.parameters for tool in sessions.settings.tools}
-    listings: dict[bool, ListToolsResult] = {}
+    listings: dict[tuple[str, bool], tuple[SessionSettings, ListToolsResult]] = {}
 
     async def list_tools(ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
         able = ctx.session.client_capabilities
         asks = able is not None and able.elicitation is not None
-        if asks not in listings:
-            shown = await to_thread.run_sync(partial(sessions.settings.described, asks=asks))
+        owner = owner_of(ctx)
+        settings = sessions.people.settings_of(owner)
+        key = ("" if settings is sessions.settings else owner, asks)
+        if key not in listings or listings[key][0] is not settings:
+            shown = await to_thread.run_sync(partial(settings.described, asks=asks))
             tools = [McpTool.model_validate(one) for one in definitions(shown, "mcp")]
-            listings[asks] = ListToolsResult(tools=tools)
-        return listings[asks]
+            listings[key] = settings, ListToolsResult(tools=tools)
+        return listings[key][1]
 
     async def call_tool(
         ctx: ServerRequestContext[Any], params: CallToolRequestParams
@@ -86,8 +90,24 @@ def server_of(sessions: Sessions) -> Server[Any]:
     )
     if isinstance(get_tracer_provider(), ProxyTracerProvider):
         server.middleware.clear()  # the SDK's tracing spans, which nobody collects
+    if not sessions.people.open_to_all:
+        server.middleware.append(_with_personal_instructions(sessions))
     _add_older_methods(server, sessions)
     return server
+
+
+def _with_personal_instructions(sessions: Sessions) -> ServerMiddleware[Any]:
+    """Each client is told about the tools that it gets."""
+
+    async def told(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        settings = sessions.people.settings_of(owner_of(ctx))
+        if ctx.method in ("initialize", "server/discover") and settings is not sessions.settings:
+            own = instructions_for([tool.name for tool in settings.tools])
+            return {**cast("dict[str, Any]", result), "instructions": own}
+        return result
+
+    return cast("ServerMiddleware[Any]", told)
 
 
 async def serve_call(

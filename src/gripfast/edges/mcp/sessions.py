@@ -20,6 +20,7 @@ from gripfast.call.run import Session
 from gripfast.clock import monotonic
 from gripfast.edges.approvals import Approvals, answer_within
 from gripfast.edges.mcp.ask import AskingClient
+from gripfast.edges.mcp.people import People
 from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
 from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
@@ -84,10 +85,12 @@ class Sessions:
         ask_for_roots: bool = False,
         idle: float | None = None,
         shares: Shares | None = None,
+        people: People | None = None,
         resources: Sequence[FixedResource] = (),
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.settings = settings
+        self.people = people or People(settings)
         self.resources = {resource.uri: resource for resource in resources}
         self.questions = PendingQuestions()
         self._ask_for_roots = ask_for_roots
@@ -147,7 +150,7 @@ class Sessions:
         logger = logging.Logger("gripfast.client", logging.INFO)
         logger.parent = logging.getLogger("gripfast")
         logger.addHandler(ClientLogHandler())
-        session, client.state = self.settings.session(
+        session, client.state = self.people.settings_of(client.owner).session(
             roots,
             saved_state=client.state.dump() if client.state else None,
             logger=logger,
@@ -163,6 +166,10 @@ class Sessions:
         if client.answer_within:
             on_question = notify_desktop if notify else None
             client.asking.approvals = Approvals(session.id, session.fs.roots[0], name, QUESTION_LIFETIME, on_question)
+
+    def fault(self) -> str | None:
+        """Why somebody's calls could not be served now; None if all could. Blocks."""
+        return next(filter(None, (settings.fault() for settings in self.people.all_settings())), None)
 
     async def _client_roots(self, request: ClientRequest) -> list[str]:
         if self.settings.roots or not self._ask_for_roots:
@@ -197,6 +204,11 @@ class Sessions:
         if client is not None:
             with suppress(ToolError):
                 await only_tool_errors(client.close(), "closing a session", LOGGER)
+
+    async def end_all_of(self, owner: str) -> None:
+        """Closes every session of one owner."""
+        for key in [key for key, client in self._clients.items() if client.owner == owner]:
+            await self.end(key)
 
     async def close_idle(self) -> None:
         """Closes sessions that have been idle for too long. Runs until it is cancelled."""

@@ -22,11 +22,18 @@ class Shares:
     """Divides a server among its clients."""
 
     def __init__(self, clients: int, sessions: int = MOST_SESSIONS, requests: int = MOST_REQUESTS) -> None:
-        self.clients = max(1, clients)
-        self.sessions = max(1, sessions // self.clients)
-        self.requests = max(1, requests // self.clients)
+        self._all_sessions = sessions
+        self._all_requests = requests
+        self._threads = 0
+        self.divide(clients)
         self._requests: Counter[str] = Counter()
         self._calls: dict[str, anyio.CapacityLimiter] = {}
+
+    def divide(self, clients: int) -> None:
+        """Divides the server among this many clients from now on."""
+        self.clients = max(1, clients)
+        self.sessions = max(1, self._all_sessions // self.clients)
+        self.requests = max(1, self._all_requests // self.clients)
 
     @contextmanager
     def request(self, owner: str) -> Generator[bool]:
@@ -47,4 +54,6 @@ class Shares:
     def divide_threads(self) -> None:
         """Makes the thread pool that all calls use large enough for every client's share."""
         pool = anyio.to_thread.current_default_thread_limiter()
-        pool.total_tokens += self.clients * CALLS_AT_ONCE
+        needed = self.clients * CALLS_AT_ONCE
+        pool.total_tokens += needed - self._threads
+        self._threads = needed

@@ -5,14 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
 from pathlib import Path
 
-from gripfast.errors import InvalidArgument
-from gripfast.host.program.own import in_use
 from gripfast.host.program.places import private_directory, state_directory
-
-SHORTEST = 16
+from gripfast.host.program.token_file import parse_tokens, token_text
 
 
 def http_token(*, new: bool = False) -> tuple[str, Path]:
@@ -23,7 +19,7 @@ def http_token(*, new: bool = False) -> tuple[str, Path]:
         path.unlink(missing_ok=True)
     if not path.exists():
         _make_token(path)
-    return read_tokens(path)[0][1], path
+    return parse_tokens(token_text(path), str(path))[0].token, path
 
 
 def _make_token(path: Path) -> None:
@@ -37,30 +33,3 @@ def _make_token(path: Path) -> None:
             os.link(fresh, path, follow_symlinks=False)
     finally:
         os.unlink(fresh)
-
-
-def read_tokens(path: Path | str) -> list[tuple[str, str]]:
-    """Tokens and the names of their owners. A line is `TOKEN` or `NAME TOKEN`; `#` starts a comment.
-
-    Raises InvalidArgument if others can read or change the file, or if a token in it is too short.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as fault:
-        raise InvalidArgument(f"the token file {str(path)!r} can't be read: {fault.strerror}") from None
-    in_use(path, secret=True)
-    with os.fdopen(fd, encoding="utf-8", errors="replace") as file:
-        facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_mode & 0o077:
-            raise InvalidArgument(f"the token file {str(path)!r} is open to others; run: chmod 600 {path}")
-        lines = [line.split("#")[0].split() for line in file.read(1 << 20).splitlines()]
-    found = [(_name(words, number), words[-1]) for number, words in enumerate(lines, 1) if words]
-    if not found or any(len(token) < SHORTEST for _, token in found):
-        raise InvalidArgument(
-            f"the token file {str(path)!r} needs tokens of at least {SHORTEST} characters, one per line"
-        )
-    return found
-
-
-def _name(words: list[str], number: int) -> str:
-    return words[0] if len(words) > 1 else f"token {number}"

@@ -51,9 +51,11 @@ def _level_two(run: Run) -> None:
     bound(run, GROUP, name, statistics.median(times), 1, "ms", note="a new line each time; processor time")
 
 
+_LOOP = 'for f in src/{0:06d}*.py; do grep -n "x{0}" "$f" 2>/dev/null | head -5 > out.txt; done; '
+
+
 def _mixed_line(turn: int) -> str:
-    part = f'for f in src/{turn:06d}*.py; do grep -n "x{turn}" "$f" 2>/dev/null | head -5 > out.txt; done; '
-    return (part * 11)[:1024].rpartition("for")[0] + "ls # end"
+    return (_LOOP.format(turn) * 11)[:1024].rpartition("for")[0] + "ls # end"
 
 
 def _against_bash(run: Run) -> None:
@@ -88,3 +90,13 @@ def _growth(run: Run, rules: Permissions) -> None:
 
     grown = cost(600) / cost(60)
     bound(run, GROUP, "ten times the line", grown, 13, "× the time", note="10 would be linear; processor time")
+    mixed = _mixed_cost(90) / _mixed_cost(9)
+    name = "ten times the line with loops, globs and redirections"
+    bound(run, GROUP, name, mixed, 13, "× the time", note="10 would be linear; processor time")
+
+
+def _mixed_cost(loops: int) -> float:
+    """The cost of a line with so many loops. Ninety of them are 7 KB: longer lines are not read."""
+    rules = rule_set("workspace")
+    lines = [_LOOP.format(turn) * loops + "ls" for turn in range(1000 * loops, 1000 * loops + 100)]
+    return statistics.median(processor_seconds(partial(_judge, rules, line)) for line in lines)

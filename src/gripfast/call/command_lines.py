@@ -81,29 +81,30 @@ class LineRules:
             return self._judge_unproved(line, script)
         parts: list[Decision] = []
         places = self._places(script)
-        changing = sum(may_place_links(command.words) for command in script.commands)
+        changing = [may_place_links(command.words) for command in script.commands]
         making = [self._may_make_names(command) for command in script.commands]
+        changes, makers = sum(changing), sum(making)
         for at, command in enumerate(script.commands):
-            others = changing - may_place_links(command.words)
-            makes = command.repeated or bool(command.redirects) or any((*making[:at], *making[at + 1 :]))
-            parts.append(self._judge_part(command, replace(places, changes=others > 0, makes_names=makes)))
+            makes = command.repeated or bool(command.redirects) or makers > making[at]
+            parts.append(self._judge_part(command, places.beside(changes=changes > changing[at], makes_names=makes)))
             places = places.after(command)
         about_all = (*self._elsewhere(script), *self._fetched(script), *self._made(script))
         decision = strictest([*about_all, *parts])
-        commands = tuple(plain_words(command.words) for command in script.commands if command.words)
+        commands = tuple(words for part in parts for words in part.commands)
         return replace(decision, commands=commands, parts=tuple(parts))
 
     def _may_make_names(self, command: Command) -> bool:
         """Whether a command may create files: true for any program that is not known to only read."""
-        if any(redirect.way == "write" and redirect.target != "/dev/null" for redirect in command.redirects):
-            return True
+        for redirect in command.redirects:
+            if redirect.way == "write" and redirect.target != "/dev/null":
+                return True
         if not command.words or command.words[0] == "cd":
             return False
         argv = plainly(command.words)
         found = self.tables.find(argv)
         if found is None or found[1].project or found[1].operands in WRITING:
             return True
-        return any(" ".join(map(str, argv[1:end])) in GIT_CHANGING for end in (2, 3)) and argv[0] == "git"
+        return argv[0] == "git" and any(" ".join(map(str, argv[1:end])) in GIT_CHANGING for end in (2, 3))
 
     def _read(self, line: str) -> Script | NotProvable:
         """Reads the line at level one if every word is known, or at level two if at least every command is."""
@@ -118,14 +119,15 @@ class LineRules:
     def _places(self, script: Script) -> LinePlaces:
         roots = self.places.workspace.roots
         here = self.places.facts.directory() or (roots[0] if roots else "")
-        known = not any(self.places.outside(value) for value in script.values)
+        unknown_reads = self.places.unknown_reads and self.places.facts.sandboxed
+        unknown_reads = unknown_reads and not any(self.places.outside(value) for value in script.values)
         # In a loop, the commands before a `cd` also run after it.
         lost = any(command.repeated and without_command(command.words)[:1] == ("cd",) for command in script.commands)
         changed = any(command.repeated and may_place_links(command.words) for command in script.commands)
         return replace(
             self.places,
             directories=(here,),
-            unknown_reads=self.places.unknown_reads and known,
+            unknown_reads=unknown_reads,
             is_lost=lost,
             trusting=self.default_action == "allow",
             has_changed=changed,
@@ -143,6 +145,8 @@ class LineRules:
     def _fetched(self, script: Script) -> Iterator[Decision]:
         """An interpreter without a script runs its input, which may be what another command of the line downloads or
         decodes."""
+        if not any(str(word).rpartition("/")[2] in _MAKES_INPUT for part in script.commands for word in part.words):
+            return
         commands = [_innermost(command.words) for command in script.commands if command.words]
         names = {str(argv[0]).rpartition("/")[2] for argv in commands}
         if names.isdisjoint(_MAKES_INPUT):
@@ -183,9 +187,11 @@ class LineRules:
             judged = self._judge_command(command.words, places)
             if judged.action == "allow" and judged.rule is not None and command.assigned and _makes(command.words):
                 judged = Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
+            found = strictest([judged, *opened]) if opened else judged
+            leading = ""
             if judged.action == "ask" and all(decision.action == "allow" for decision in opened):
-                judged = replace(judged, leading=self._leading(command.words, places))
-            return replace(strictest([judged, *opened]), commands=(plain_words(command.words),))
+                leading = self._leading(command.words, places)
+            return Decision(found.action, found.reason, found.rule, (plain_words(command.words),), (), leading)
         names = ", ".join(name for name, _ in command.assigned)
         return strictest([Decision("allow", f"sets {names}" if names else "opens files"), *opened])
 
@@ -251,11 +257,11 @@ class LineRules:
         doubt: Decision | None = None
         specific = -1
         argv, places = places.as_git_moves(argv)
-        plain, named = dict.fromkeys((argv, plainly(argv))), self._by_name(argv)
-        for known in _about(self.allows, plainly(argv)[0]):
+        plain, named = plainly(argv), self._by_name(argv)
+        for known in _about(self.allows, plain[0]):
             if before is not None and known.order > before:
                 break
-            ways = plain if known.rule.pattern in VERSIONS else {**plain, named: None}
+            ways = (argv, plain) if known.rule.pattern in VERSIONS else (argv, plain, named)
             words = next((way for way in ways if known.pattern.allows(way)), None)
             if words is None:
                 continue
@@ -368,7 +374,7 @@ def _runs_its_input(argv: Argv) -> bool:
 
 
 def _makes(argv: Argv) -> bool:
-    return any(str(word).rpartition("/")[2] in ("make", "gmake") for word in argv)
+    return any(text.endswith("make") and text.rpartition("/")[2] in ("make", "gmake") for text in map(str, argv))
 
 
 def _environment_problem(argv: Argv) -> str | None:

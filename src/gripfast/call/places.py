@@ -172,6 +172,12 @@ class LinePlaces:
 
     # --- moving ---
 
+    def beside(self, *, changes: bool, makes_names: bool) -> LinePlaces:
+        """The places of a command, by what the other commands of the line do."""
+        if (changes, makes_names) == (self.changes, self.makes_names):
+            return self
+        return replace(self, changes=changes, makes_names=makes_names)
+
     def as_git_moves(self, argv: Argv) -> tuple[Argv, LinePlaces]:
         """`git -C dir log` as `git log` in that directory, if it is plain and inside the workspace."""
         if argv[:2] != ("git", "-C") or len(argv) < 4 or not isinstance(argv[2], str):
@@ -204,7 +210,7 @@ _CHANGING = frozenset(
 def may_place_links(argv: Argv) -> bool:
     """Whether a git command may replace files, and so create links. Programs that run the project's code may create
     links too, but they could also write to the link's target directly."""
-    words = [str(word) for word in argv]
+    words = [str(word) for word in argv] if "git" in argv else []
     while "git" in words:
         words = words[words.index("git") + 1 :]
         command = next((at for at, word in enumerate(words) if word in _CHANGING), None)

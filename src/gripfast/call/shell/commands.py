@@ -138,20 +138,22 @@ class Tables:
 
     def find(self, argv: Argv) -> tuple[str, Program] | None:
         """The table for the longest leading words that have one."""
-        names: list[str] = []
-        for word in argv[:3]:
-            if not isinstance(word, str):
-                break
-            names.append(word)
-        for length in range(len(names), 0, -1):
-            name = " ".join(names[:length])
+        first = argv[0] if argv else None
+        if not isinstance(first, str):
+            return None
+        most = 3 if self.has_subcommands(first) else 1
+        known = next((at for at, word in enumerate(argv[:most]) if not isinstance(word, str)), most)
+        for length in range(min(known, len(argv)), 0, -1):
+            name = first if length == 1 else " ".join(map(str, argv[:length]))
             program = self.extra.get(name) or PROGRAMS.get(name)
             if program is not None:
                 return name, program
         return None
 
     def has_subcommands(self, program: str) -> bool:
-        return program in _WITH_SUBCOMMANDS or any(name.startswith(program + " ") for name in self.extra)
+        if program in _WITH_SUBCOMMANDS or not self.extra:
+            return program in _WITH_SUBCOMMANDS
+        return any(name.startswith(program + " ") for name in self.extra)
 
 
 _WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in PROGRAMS if " " in name)

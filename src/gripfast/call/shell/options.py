@@ -562,6 +562,8 @@ def _leaving(kind: Operands, reading: _Reading) -> str | None:
         return None
     first_is_text = kind in ("text paths", "sed", "awk", "jq") and not reading.text_given
     paths = reading.operands[1:] if first_is_text else reading.operands
-    loose = frozenset(reading.loose)  # a line may have thousands of words
-    leaving = next((word for word in paths if word in loose and reading.places.outside(word)), None)
+    if len(reading.loose) < len(reading.operands):
+        loose = frozenset(reading.loose)  # a line may have thousands of words
+        paths = [word for word in paths if word in loose]
+    leaving = next((word for word in paths if reading.places.outside(word)), None)
     return f"`{leaving}`, which leaves the workspace" if leaving is not None else None

@@ -52,8 +52,11 @@ def read_script(line: str) -> Script | NotProvable:
 
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*+")
-_COMMENT = re.compile(r"#[^\n]*+")
+_BLANKS_AND_COMMENT = re.compile(r"(?:[ \t]|\\\n)*+(?:#[^\n]*+)?+")
 _AFTER_WORD = r"(?=[ \t\n;&|()<>]|\Z)"
+_BLANK_STARTS = frozenset(" \t\\#")
+_OPERATOR_STARTS = frozenset(";&|\n)")
+_REDIRECT_STARTS = frozenset("<>&0123456789")
 _SYNTAX = re.compile(
     rf"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|in|\{{|\}}|!|\[\[|time){_AFTER_WORD}"
 )
@@ -89,6 +92,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.has_braces = "{" in text
         self.at = 0
         self.depth = 0
         self.loops = 0
@@ -131,10 +135,8 @@ class _Reader:
 
     def _skip_blanks(self) -> None:
         """Blanks, continued lines, and a comment where one may start."""
-        self.at = _BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches nothing too
-        comment = _COMMENT.match(self.text, self.at)
-        if comment is not None:
-            self.at = comment.end()
+        if self.text[self.at : self.at + 1] in _BLANK_STARTS:
+            self.at = _BLANKS_AND_COMMENT.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def _newline(self) -> None:
         self.at += 1
@@ -194,7 +196,7 @@ class _Reader:
         if self.inner and self.inner[-1].has_heredoc:
             raise _StopError("a command after a here-document inside `$( )`")
         for prefix in ("!", "time", "!"):
-            word = _SYNTAX.match(self.text, self.at)
+            word = _SYNTAX.match(self.text, self.at) if self.text.startswith(prefix, self.at) else None
             if word is not None and word[0] == prefix:
                 self.at = word.end()
                 self._skip_blanks_only()
@@ -203,8 +205,8 @@ class _Reader:
         self._command()
         while True:
             self._skip_blanks()
-            operator = _OPERATOR.match(self.text, self.at)
-            if operator is None or operator[0] not in ("|", "|&"):
+            operator = _OPERATOR.match(self.text, self.at) if self.text.startswith("|", self.at) else None
+            if operator is None or operator[0] == "||":
                 return
             self.at = operator.end()
             self._must_go_on(operator[0], ())
@@ -372,11 +374,15 @@ class _Reader:
         assigned: list[tuple[str, Word]] = []
         redirects: list[Redirect] = []
         while self.at < len(self.text):
+            if words and (plain := _NEXT_PLAIN.match(self.text, self.at)) is not None:
+                words.append(plain[plain.lastindex or 0])
+                self.at = plain.end()
+                continue
             self._skip_blanks()
-            redirect = _REDIRECT.match(self.text, self.at)
-            if redirect is not None:
+            char = self.text[self.at : self.at + 1]
+            if char in _REDIRECT_STARTS and (redirect := _REDIRECT.match(self.text, self.at)) is not None:
                 self._redirect(redirect, redirects)
-            elif self.at >= len(self.text) or _OPERATOR.match(self.text, self.at):
+            elif not char or char in _OPERATOR_STARTS:
                 break
             elif not words and (assignment := _ASSIGNMENT.match(self.text, self.at)) is not None:
                 self.at = assignment.end()
@@ -513,7 +519,7 @@ class _Reader:
 
     def _expanded_word(self) -> list[Word]:
         """One word, or the several that `{a,b}` makes of it."""
-        braces = _BRACED.match(self.text, self.at)
+        braces = _BRACED.match(self.text, self.at) if self.has_braces else None
         if braces is None:
             return [self._word()]
         self.at = braces.end()
@@ -530,6 +536,9 @@ class _Reader:
         if plain is not None:
             self.at = plain.end()
             return plain[0]
+        if (quoted := _QUOTED_VARIABLE.match(self.text, self.at)) is not None and not may_be_secret(quoted[1]):
+            self.at = quoted.end()
+            return Unknown(quoted[0])
         word = _Building(self.at)
         while self.at < len(self.text) and self._piece(word):
             pass
@@ -696,6 +705,11 @@ class _Reader:
 
 _PLAIN = re.compile(r"[\w./,:@%+=^!\]}-]++")
 _WHOLLY_PLAIN = re.compile(r"[\w./,:@%+=^-]++(?=[ \t\n;&|)]|\Z)")  # most words, so that they cost little
+# The same after blanks, or quoted as a whole.
+_NEXT_PLAIN = re.compile(
+    r"""[ \t]*+(?:([\w./,:@%+=^-]++)|"([^"\\$`\n]*+)"|'([^'\n]*+)')(?=[ \t\n;&|)]|\Z)""",
+)
+_QUOTED_VARIABLE = re.compile(r'"\$([A-Za-z_][A-Za-z0-9_]*+)"(?=[ \t\n;&|)]|\Z)', re.ASCII)
 _IN_DOUBLE = re.compile(r'(?:[^"\\$`]|\\.)++', re.DOTALL)
 _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`\n])')
 _VARIABLE = re.compile(

@@ -33,6 +33,7 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "pipenv run": _Wrapper(),
     "pdm run": _Wrapper(),
 }
+_FIRST_WORDS = frozenset(name.split()[0] for name in _WRAPPERS)
 _VALUE = re.compile(r"[A-Za-z0-9{}%@_.,\\-]*", re.ASCII)
 _DURATION = re.compile(r"[0-9.]+[smhd]?", re.ASCII)
 
@@ -44,6 +45,8 @@ def runs_the_project(argv: Argv) -> bool:
 
 def unwrapped(argv: Argv) -> Argv | None:
     """The command that a wrapper runs; None if it is not a wrapper, or if the command is not clear."""
+    if not argv or argv[0] not in _FIRST_WORDS:
+        return None
     for length in (2, 1):
         name = " ".join(str(word) for word in argv[:length])
         wrapper = _WRAPPERS.get(name)

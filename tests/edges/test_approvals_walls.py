@@ -13,6 +13,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.questions.queue import Asking, QuestionQueue
+from gripfast.host.shell.board import Board, RunningShells
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
 
@@ -78,3 +79,28 @@ async def test_a_file_tool_cant_answer_even_where_everything_is_a_root(queue: Qu
         read = await session.call("Read", {"file_path": str(queue.directory / f"{asked.id}.json")})
     assert written.is_error and read.is_error
     assert queue.answered(asked.id) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+@pytest.mark.parametrize("name", ["bwrap", "landlock"])
+async def test_a_command_in_the_sandbox_cant_see_or_end_a_background_shell(
+    queue: QuestionQueue, work: Path, name: str
+) -> None:
+    level = sandbox(name)
+    board = Board("another session", "/elsewhere")
+    board.begins("bash_1", "the other command")
+    (shell,) = RunningShells().all()
+    place = shlex.quote(str(queue.directory.parent / "running"))
+    printed = b""
+
+    async def feed(data: bytes) -> None:
+        nonlocal printed
+        printed += data
+
+    async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
+        for attempt in (f"touch {place}/{shell.id}.end", f"cat {place}/*", f"rm -rf {place}"):
+            await shells.run(attempt, feed)
+    assert not board.wants_end("bash_1")
+    assert RunningShells().all() == [shell]
+    assert b"the other command" not in printed
+    board.close()

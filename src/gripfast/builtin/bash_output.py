@@ -97,4 +97,6 @@ def state_of(shell: Background) -> Iterator[str]:
         return
     shell.told = True
     yield f"[{shell.name} has ended]" if shell.ended.exit_code != 0 else f"[{shell.name} has ended with exit code 0]"
+    if shell.ended_by_user:
+        yield "[the user ended it]"
     yield from ending(shell.ended)

@@ -36,6 +36,7 @@ from gripfast.host.record.removal import removal_problem
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
 from gripfast.host.record.undo import UndoResult, undo
+from gripfast.host.shell.board import Board
 from gripfast.host.shell.network import ON, Network, NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import Mode, choose
 from gripfast.host.shell.shells import MAX_OUTPUT, Shells, share_tmp, shells_over
@@ -76,12 +77,15 @@ def shells_in(
     may_leave: bool = False,
     network: Network = ON,
     max_output: int = MAX_OUTPUT,
+    board: Board | None = None,
 ) -> Factory:
     """A factory of shells that are closed with their session. `place` tells the rules where they are.
     `may_leave`: the session asks a person before a command runs outside the sandbox."""
 
     async def shells() -> AsyncGenerator[Shells, None]:
-        async with shells_over(fs, sandbox, env, sockets, directory=place.start, network=network) as opened:
+        async with shells_over(
+            fs, sandbox, env, sockets, directory=place.start, network=network, board=board
+        ) as opened:
             opened.may_leave, opened.max_output = may_leave, max_output
             place.shells = opened
             yield opened
@@ -233,14 +237,12 @@ def open_session(
     id = id or uuid.uuid4().hex
     secrets = KnownSecrets(fs.roots) if hide_secrets else None
     ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, redact or secrets), _LazyWatch(fs))
-    needed, reach, outputs = (
-        permissions is not None or ask is not None,
-        parse_network(network),
-        output_cache(cache, id),
-    )
+    needed, reach = permissions is not None or ask is not None, parse_network(network)
+    outputs = output_cache(cache, id)
     shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
-    shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, **limits)
+    board = Board(id, fs.roots[0], redact or secrets) if record else None
+    shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, board=board, **limits)
     shared = shared_dependencies(fs, outputs, [*shown, *tools], require_read=require_read)
     shared |= {SHELL.id: shells, **ground.dependencies(), **(overrides or {})}
     options: dict[str, Any] = {"ask": ask, "after": after, "remember": remember, "logger": logger, "id": id}

@@ -7,7 +7,7 @@ import re
 from gripfast.text.unseen import replaced
 
 # CSI, then OSC/DCS/APC/PM/SOS strings up to their end or the line's, then two-character escapes.
-_ESCAPES = re.compile(
+ESCAPES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]?"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)?"
     "|\x1b[ -/]*[0-~]?"
@@ -19,7 +19,7 @@ def plain(text: str) -> str:
     """The text a person would have seen last: a line that was rewritten in place is its last state."""
     if text.isascii() and text.isprintable():
         return text
-    text = _ESCAPES.sub("", text)
+    text = ESCAPES.sub("", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return replaced(text, _removed, keep="\n\t")

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -15,59 +15,16 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.edges.console.asking import CHANGE, HOST, shown
 
-from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.edges.approvals import console_url
 from gripfast.edges.console.access import HEADERS, ConsoleAccess
-from gripfast.edges.console.app import console_app
 from gripfast.edges.console.data import ConsoleData
-from gripfast.host.files.scope import Scope
 from gripfast.host.questions.page import page_at
 from gripfast.host.questions.queue import Asking, QuestionQueue
 
 pytestmark = pytest.mark.anyio
-
-HOST = "127.0.0.1:4321"
-CHANGE = {"origin": f"http://{HOST}"}
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "project").mkdir()
-    return tmp_path / "project"
-
-
-@pytest.fixture
-async def session(project: Path) -> AsyncGenerator[Session]:
-    async with open_session(Scope.workspace(project), record=True, sandbox="off", id="one") as opened:
-        yield opened
-
-
-@pytest.fixture
-def access() -> ConsoleAccess:
-    return ConsoleAccess((HOST, "localhost:4321"))
-
-
-@pytest.fixture
-async def stranger(access: ConsoleAccess) -> AsyncGenerator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(console_app(access, ConsoleData()))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
-        yield client
-
-
-@pytest.fixture
-async def page(stranger: httpx2.AsyncClient, access: ConsoleAccess) -> httpx2.AsyncClient:
-    opened = await stranger.get(access.link())
-    assert opened.status_code == 303
-    stranger.headers["x-gripfast-console"] = opened.headers["location"].partition("!")[2]
-    return stranger
 
 
 # ---- who gets in ----
@@ -92,6 +49,9 @@ PLACES = [
     "/console/api/sessions",
     "/console/api/questions",
     "/console/api/quota",
+    "/console/api/running",
+    "/console/api/output?id=0123456789abcdef-bash_1",
+    "/console/api/todos?place=a/b",
     "/console/api/calls?place=a/b",
     "/console/api/call?place=a/b&number=1",
 ]
@@ -113,7 +73,7 @@ async def test_another_host_or_site_gets_nothing(
     assert (await page.get(place, headers=headers)).status_code == 403
 
 
-@pytest.mark.parametrize("place", ["/console/api/answer", "/console/api/undo"])
+@pytest.mark.parametrize("place", ["/console/api/answer", "/console/api/undo", "/console/api/end"])
 @pytest.mark.parametrize("headers", [{}, {"origin": f"http://{HOST}", "x-gripfast-console": "1"}])
 async def test_a_change_needs_the_page(page: httpx2.AsyncClient, place: str, headers: dict[str, str]) -> None:
     body = {"id": "Q1", "verdict": "yes", "place": "a/b", "calls": [1]}
@@ -145,12 +105,6 @@ def test_no_other_key_opens_it(key: str) -> None:
 
 
 # ---- what it shows ----
-
-
-async def shown(page: httpx2.AsyncClient, what: str, **parameters: Any) -> Any:
-    answer = await page.get(f"/console/api/{what}", params=parameters)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 async def place_of(page: httpx2.AsyncClient) -> str:
@@ -261,7 +215,7 @@ async def test_a_question_is_answered_once(page: httpx2.AsyncClient) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b"{", b"[" * 10_000, b"x" * 100_000, b'{"id": 1, "verdict": "yes"}']
 )
-@pytest.mark.parametrize("what", ["answer", "undo"])
+@pytest.mark.parametrize("what", ["answer", "undo", "end"])
 async def test_a_body_that_is_none_is_said(page: httpx2.AsyncClient, what: str, body: bytes) -> None:
     assert (await page.post(f"/console/api/{what}", content=body, headers=CHANGE)).status_code == 400
 

@@ -43,18 +43,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "project").mkdir()
-    return tmp_path / "project"
-
-
 @pytest.fixture
 def browser() -> Generator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everywhere
@@ -207,3 +195,58 @@ def test_ten_thousand_calls_are_shown(project: Path, browser: Browser) -> None:
         page.locator("#filter").fill("nothing like this")
         page.locator("#rows tr").first.wait_for(state="detached")
         assert faults == []
+
+
+SERVER = """
+import sys, anyio
+from gripfast.builtin.session import open_session
+from gripfast.host.files.scope import Scope
+
+async def serve():
+    async with open_session(Scope.workspace(sys.argv[1]), record=True, sandbox="off", id="building") as session:
+        todos = [{"content": "Find out why the build is slow", "status": "completed"},
+                 {"content": "Build in watch mode", "status": "in_progress"}, {"content": "Write it down"}]
+        await session.call("write_todos", {"todos": todos})
+        await session.call("Bash", {"command": sys.argv[2], "run_in_background": True})
+        print("ready", flush=True)
+        await anyio.sleep(600)
+
+anyio.run(serve)
+"""
+COMMAND = "printf '\\033[1;32mbuilt\\033[0m in 41 ms <script>\\n'; while :; do sleep 0.1; echo again; done"
+
+
+@contextmanager
+def server(project: Path, command: str) -> Generator[None]:
+    """A session in another process, with a plan and a background shell."""
+    words = [sys.executable, "-P", "-c", SERVER, str(project), command]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        yield
+        started.kill()
+
+
+def test_background_shells_are_shown_live_and_ended(project: Path, browser: Browser) -> None:
+    with server(project, COMMAND), console(project) as link:
+        page, faults = opened(browser, link)
+        shell = page.get_by_role("article", name="Shell bash_1")
+        shell.locator("pre .t-bold.t-green", has_text="built").wait_for()
+        shell.locator("pre", has_text="again\nagain\n").wait_for()  # live
+        page.locator("#todos li.in_progress", has_text="Build in watch mode").wait_for()
+        page.locator("#quota-text", has_text="MB").wait_for()
+        pictured(page, "console-running")
+        shell.get_by_role("button", name="End bash_1").click()
+        shell.get_by_text("stopped").wait_for()
+        assert shell.get_by_role("button", name="End bash_1").count() == 0
+        assert faults == []
+
+
+def test_a_shell_is_ended_by_keys(project: Path, browser: Browser) -> None:
+    with server(project, COMMAND), console(project) as link:
+        page, _ = opened(browser, link)
+        shell = page.get_by_role("article", name="Shell bash_1")
+        shell.wait_for()
+        page.keyboard.press("r")
+        page.keyboard.press("e")
+        shell.get_by_text("stopped").wait_for()

@@ -22,6 +22,7 @@ from gripfast.host.questions.queue import AnsweredBefore, NoQuestion
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _LOOK_SECONDS = 0.1
 _HEARTBEAT_LOOKS = 150
+_SAY_LOOKING = 10  # looks
 _LARGEST_BODY = 1 << 16
 _VERDICTS = ("yes", "no", "always", "always_leading", "remember")
 _STATUS: dict[type[ToolError], int] = {AnsweredBefore: 409, NoQuestion: 404, InvalidArgument: 400}
@@ -42,7 +43,11 @@ def console_app(access: ConsoleAccess, data: ConsoleData) -> Starlette:
         Route(f"{PATH}/api/quota", interface.reading(lambda _: data.quota())),
         Route(f"{PATH}/api/calls", interface.reading(lambda asked: _calls(data, asked))),
         Route(f"{PATH}/api/call", interface.reading(lambda asked: _call(data, asked))),
+        Route(f"{PATH}/api/running", interface.reading(lambda _: data.running())),
+        Route(f"{PATH}/api/output", interface.reading(lambda asked: data.output(asked.query_params["id"]))),
+        Route(f"{PATH}/api/todos", interface.reading(lambda asked: data.todos(asked.query_params["place"]))),
         Route(f"{PATH}/api/answer", interface.answer, methods=["POST"]),
+        Route(f"{PATH}/api/end", interface.end, methods=["POST"]),
         Route(f"{PATH}/api/undo", interface.undo, methods=["POST"]),
     ]
     return Starlette(routes=routes)
@@ -129,6 +134,17 @@ class _Interface:
 
         return await self._answered(request, work)
 
+    async def end(self, request: Request) -> Response:
+        """Ends a background shell."""
+        id = (await self._body(request)).get("id")
+        if not isinstance(id, str):
+            return _json(400, {"error": "an end has an `id`"})
+
+        def work() -> Any:
+            return {"ending": self._data.shells.end(id).name}
+
+        return await self._answered(request, work)
+
     async def undo(self, request: Request) -> Response:
         """Takes calls back, or says what that would do."""
         body = await self._body(request)
@@ -150,17 +166,23 @@ class _Interface:
         return StreamingResponse(self._changes(), media_type="text/event-stream", headers=HEADERS)
 
     async def _changes(self) -> AsyncIterator[bytes]:
-        before: object = None
+        before: dict[str, object] = {}
         looks = 0
         while True:
-            now = await to_thread.run_sync(self._data.stamps)
+            now = await to_thread.run_sync(self._stamps, looks % _SAY_LOOKING == 0)
             looks += 1
-            if now != before:
-                before = now
-                yield b"event: changed\ndata: {}\n\n"
-            elif looks % _HEARTBEAT_LOOKS == 0:
+            for kind, stamp in now.items():
+                if before.get(kind) != stamp:
+                    yield f"event: {kind}\ndata: {{}}\n\n".encode()
+            if now == before and looks % _HEARTBEAT_LOOKS == 0:
                 yield b": still here\n\n"
+            before = now
             await anyio.sleep(_LOOK_SECONDS)
+
+    def _stamps(self, say_looking: bool) -> dict[str, object]:
+        if say_looking:
+            self._data.shells.looks()
+        return {"changed": self._data.stamps(), "running": self._data.shells.stamp()}
 
     async def _answered(self, request: Request, work: Callable[[], Any]) -> Response:
         refusal = self._refusal(request)

@@ -11,11 +11,13 @@ from itertools import islice
 from typing import Any, cast
 
 from gripfast.builtin.config import load_config
+from gripfast.builtin.write_todos import write_todos
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import NotFound
 from gripfast.host.questions.queue import QuestionQueue
 from gripfast.host.record.calls import CallsFile, RecordedCall
 from gripfast.host.record.compare import compared
+from gripfast.host.record.contents import Contents
 from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import (
     RecordedSession,
@@ -25,6 +27,8 @@ from gripfast.host.record.shelf import (
     recorded_session,
 )
 from gripfast.host.record.undo import UndoResult, undo
+from gripfast.host.shell.board import RunningShells
+from gripfast.text.colours import coloured
 from gripfast.text.cut import character_start
 from gripfast.text.escape import escaped, visible
 
@@ -33,6 +37,7 @@ _TEXT = 64 << 10  # bytes of arguments or of an answer that are shown
 _DIFF_LINES = 2000
 _LINE = 2000  # characters of a line of a diff
 _OPEN_FILES = 50
+_SHELLS = 100
 _SUBJECTS = ("command", "file_path", "path", "pattern", "patch", "bash_id")
 
 
@@ -43,6 +48,7 @@ class ConsoleData:
         self._config_file = config_file
         self._files: OrderedDict[str, CallsFile] = OrderedDict()
         self.queue = QuestionQueue()
+        self.shells = RunningShells()
 
     def sessions(self) -> list[dict[str, Any]]:
         """All sessions, the newest first."""
@@ -63,6 +69,38 @@ class ConsoleData:
             for question in self.queue.waiting()
         ]
 
+    def running(self) -> list[dict[str, Any]]:
+        """The background shells of all sessions that run, the newest first."""
+        return [
+            {
+                "id": shell.id,
+                "session": escaped(shell.session),
+                "root": escaped(shell.root),
+                "name": escaped(shell.name),
+                "command": visible(shell.command),
+                "started_at": shell.started_at,
+                "ended_at": shell.ended_at,
+                "how": escaped(shell.how),
+            }
+            for shell in self.shells.all()[:_SHELLS]
+        ]
+
+    def output(self, id: str) -> dict[str, Any]:
+        """The end of what a background shell printed, as pieces of text with their styles."""
+        size, tail = self.shells.output(id)
+        is_cut = size > len(tail)
+        text = (_from_character(tail) if is_cut else tail).decode("utf-8", "replace")
+        return {"size": size, "left_out": is_cut, "runs": _runs(text)}
+
+    def todos(self, place: str) -> list[dict[str, Any]]:
+        """The plan of a session: what its last `write_todos` answered."""
+        file = self._file(place)
+        file.look()
+        call, found = file.last_of(write_todos.name), recorded_session(place)
+        if call is None or found is None or call.answer is None:
+            return []
+        return _todos(Contents(found.file.parent / "contents", 0).get(call.answer))
+
     def stamps(self, most: int = 20) -> tuple[object, ...]:
         """Differs whenever a list may have changed."""
         found = all_sessions(most)
@@ -79,7 +117,8 @@ class ConsoleData:
         look = file.look()
         found = file.calls(since)
         rows = [self._row(call) for call in (found[-most:] if most else found)]
-        return {"look": look, "calls": rows, "left_out": len(found) - len(rows)}
+        plan = file.last_of(write_todos.name)
+        return {"look": look, "calls": rows, "left_out": len(found) - len(rows), "todos": plan.number if plan else 0}
 
     def _row(self, call: RecordedCall) -> dict[str, Any]:
         return {
@@ -187,6 +226,23 @@ def _cut(text: str) -> str:
         return text
     shown = data[: character_start(data, _TEXT)].decode("utf-8", "replace")
     return f"{shown}\n[cut here; {len(data)} bytes in total]"
+
+
+def _runs(text: str) -> list[list[str]]:
+    return [[run.text, run.style] for run in coloured(text)]
+
+
+def _from_character(data: bytes) -> bytes:
+    """Without the rest of a character whose beginning was cut off."""
+    return data[next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0) :]
+
+
+def _todos(answer: bytes | None) -> list[dict[str, Any]]:
+    try:
+        todos = json.loads(answer or b"{}")["todos"]
+        return [{name: escaped(str(todo[name])) for name in ("content", "status")} for todo in todos]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def _kind(change: Any) -> str:

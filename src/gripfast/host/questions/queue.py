@@ -31,7 +31,6 @@ import json
 import os
 import re
 import secrets
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -39,6 +38,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from gripfast.errors import Conflict, InvalidArgument, NotFound
+from gripfast.host.program.alive import PREFIX, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
 
 Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
@@ -51,7 +51,6 @@ _KEEP_CLOSED = 86_400.0  # seconds that closed questions are kept, so that a lat
 _SAME_TIME = 50_000_000  # nanoseconds within which two changes of a directory may get the same mtime
 _RECENT = 60.0  # seconds within which a new lock file may not be locked yet
 _POLL_SECONDS = 0.05
-_LOCK = "server-"
 _TIDY_EVERY = 64
 _LARGEST = 64 << 20
 _ID = re.compile(r"Q[1-9][0-9]{0,11}\Z")
@@ -176,7 +175,7 @@ class QuestionQueue:
 
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
         """Puts a question into the queue. It stays open until it is answered or withdrawn, for at most `seconds`."""
-        owner = _lock_of_process(self._made())
+        owner = own_lock(self._made())
         now = time.time()
         while True:
             id = f"Q{self._next_number()}"
@@ -222,11 +221,11 @@ class QuestionQueue:
         with contextlib.suppress(OSError):
             names = self._names()
             for name in names:
-                if name != "number" and not name.startswith(_LOCK) and self._age(name) > LIFETIME + _KEEP_CLOSED:
+                if name != "number" and not name.startswith(PREFIX) and self._age(name) > LIFETIME + _KEEP_CLOSED:
                     self._remove(name)
             owners = {question.owner for name in names if _is_question(name) and (question := self._read(name[:-5]))}
             for name in names - owners:
-                if name.startswith(_LOCK) and self._age(name) > _RECENT and not self._is_alive(name):
+                if name.startswith(PREFIX) and self._age(name) > _RECENT and not is_alive(self.directory, name):
                     self._remove(name)
 
     def _age(self, name: str) -> float:
@@ -251,22 +250,8 @@ class QuestionQueue:
         if time.time() > question.expires_at:
             return False
         if question.owner not in known:
-            known[question.owner] = self._is_alive(question.owner)
+            known[question.owner] = is_alive(self.directory, question.owner)
         return known[question.owner]
-
-    def _is_alive(self, owner: str) -> bool:
-        """Whether the process that asked still runs: it holds a lock until it ends."""
-        try:
-            fd = os.open(self.directory / owner, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
 
     def _refuse_if_answered(self, id: str) -> None:
         answer = self.answered(id)
@@ -350,20 +335,3 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-
-
-_held: dict[tuple[int, str], str] = {}
-_holding = threading.Lock()
-
-
-def _lock_of_process(directory: Path) -> str:
-    """The name of the file that this process keeps locked until it ends."""
-    with _holding:
-        key = (os.getpid(), str(directory))
-        name = _held.get(key)
-        if name is None or not (directory / name).exists():
-            name = f"{_LOCK}{os.getpid()}-{secrets.token_hex(6)}"
-            fd = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _held[key] = name
-        return name

@@ -129,6 +129,7 @@ class CallsFile:
         self._read = 0
         self._reading = _Reading()
         self._changed: dict[int, int] = {}
+        self._last: dict[str, int] = {}
         self._looks = 0
 
     def look(self) -> int:
@@ -156,11 +157,17 @@ class CallsFile:
             return
         if number is not None:
             self._changed[int(number)] = self._looks
+        if "call" in value and value["error"] is None:
+            self._last[str(value["tool"])] = int(value["call"])
 
     def calls(self, since: int = 0) -> list[RecordedCall]:
         """The calls that changed after a look, in their order."""
         found = [number for number, look in self._changed.items() if look > since]
         return [self._reading.calls[number] for number in sorted(found) if number in self._reading.calls]
+
+    def last_of(self, tool: str) -> RecordedCall | None:
+        """The last call of a tool that succeeded."""
+        return self._reading.calls.get(self._last.get(tool, 0))
 
     def call(self, number: int) -> RecordedCall | None:
         return self._reading.calls.get(number)

@@ -35,6 +35,8 @@ class Background:
     pump: Pump | None = None  # of a command that began in the foreground
     handed_at: float | None = None  # when an answer last said that it is still running, by the monotonic clock
     told: bool = False  # whether an answer has reported how it ended
+    ended_by_user: bool = False  # whether the user asked to end it, not the model
+    off_board: bool = False  # whether the board knows how it ended
 
     def end_output(self) -> None:
         """Takes what was printed before the command ended, and nothing that comes later."""

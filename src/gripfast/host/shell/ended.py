@@ -36,6 +36,13 @@ class Ended:
             return 128 + self.signal
         return 1 if self.exit_code is None else self.exit_code
 
+    @property
+    def in_words(self) -> str:
+        """A few words for a person."""
+        if self.reason != "exited":
+            return {"timeout": "timed out", "stopped": "stopped", "lost": "killed with what watches it"}[self.reason]
+        return f"exit code {self.exit_code}" if self.signal is None else f"killed by {signal_name(self.signal)}"
+
 
 def exit_of(status: bytes) -> tuple[int | None, int | None]:
     if not status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import secrets
@@ -25,6 +26,7 @@ from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.shortage import is_shortage, shortages_passed_over, shortages_told
 from gripfast.host.shell.background import SPOOL_CAP, Background
+from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
 from gripfast.host.shell.brokers import Brokers
@@ -44,6 +46,7 @@ _LARGE_PIPES = 16
 ATTACH_SECONDS = 60.0
 """How long the same command again means the one that goes on in the background."""
 _LOOK_SECONDS = 0.05
+_BOARD_SECONDS = 0.2
 MAX_OUTPUT = 30_000
 """How many characters of a command's output an answer shows unless somebody says otherwise."""
 
@@ -70,9 +73,10 @@ class Shells:
         tmp: SessionTmp | None = None,
         sockets: Sequence[str] = (),
         network: Network = ON,
+        board: Board | None = None,
     ) -> None:
         """`tmp` is the temporary directory that file tools share with commands; by default one of its own. `sockets`
-        are those of other programs that commands may reach."""
+        are those of other programs that commands may reach. `board` shows background shells to the user."""
         self.scope = scope
         self.home = scope.roots[0].real
         self.directory = directory or self.home
@@ -91,6 +95,8 @@ class Shells:
         self._outputs: IO[bytes] | None = None
         self._numbers = 0
         self._closed = False
+        self._board = board
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def temporary(self) -> str:
@@ -273,7 +279,7 @@ class Shells:
         if job.out >= 0:
             shell.pump, job.out = Pump(job.out, spool, SPOOL_CAP), -1
         shell.handed_at = anyio.current_time()
-        self._background[shell.name] = shell
+        self._put_in_background(shell)
         return shell
 
     def handed_over(self, command: str) -> Background | None:
@@ -392,8 +398,39 @@ class Shells:
             raise
         job.close_output()
         shell = Background(f"bash_{len(self._background) + 1}", command, job, spool)
-        self._background[shell.name] = shell
+        self._put_in_background(shell)
         return shell
+
+    def _put_in_background(self, shell: Background) -> None:
+        self._background[shell.name] = shell
+        if self._board is not None:
+            self._board.begins(shell.name, shell.command)
+            self._look_later(self._board)
+
+    def _look_later(self, board: Board) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_BOARD_SECONDS, self._look_on_board, board)
+
+    def _look_on_board(self, board: Board) -> None:
+        """Keeps the board up to date while a background shell runs, and ends those that a person wants to end."""
+        self._timer = None
+        if self._closed:
+            return
+        for shell in self._background.values():
+            if not shell.off_board:
+                self._show_on_board(shell, board)
+        if not all(shell.off_board for shell in self._background.values()):
+            self._look_later(board)
+
+    def _show_on_board(self, shell: Background, board: Board) -> None:
+        self._notice(shell)
+        if shell.ended is None and not shell.ended_by_user and board.wants_end(shell.name):
+            shell.ended_by_user = True
+            shell.job.say(b"stop")
+        shell.off_board = shell.ended is not None
+        board.shows(shell.name, shell.size, shell.read, always=shell.off_board)
+        if shell.ended is not None:
+            board.ends(shell.name, shell.ended.in_words)
 
     def look(self, name: str) -> Background:
         """A background shell as it is now."""
@@ -472,6 +509,10 @@ class Shells:
     async def close(self) -> None:
         """Ends every process of the session, running, left behind or in the background."""
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._board is not None:
+            self._board.close()
         self._brokers.start_no_more()
         self._outside.start_no_more()
         with CancelScope(shield=True):
@@ -515,6 +556,7 @@ def shells_over(
     *,
     directory: str | None = None,
     network: Network = ON,
+    board: Board | None = None,
 ) -> Shells:
     """Shells for the scope of a file system, which share its temporary directory."""
     share_tmp(fs, sandbox)
@@ -526,6 +568,7 @@ def shells_over(
         tmp=fs.tmp,
         sockets=tuple(sockets),
         network=network,
+        board=board,
     )
 
 

@@ -4,10 +4,11 @@ import { ago, button, count, find, make, time } from "/console/static/dom.js";
 import { charts } from "/console/static/charts.js";
 import { coloured, inline, sideBySide } from "/console/static/diff.js";
 import { focusFirst, showQuestions } from "/console/static/questions.js";
+import { focusShell, showRunning } from "/console/static/running.js";
 import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
-const page = { place: null, picked: false, calls: new Map(), look: 0, shown: FIRST, open: null, chosen: new Set(), side: false, busy: false, again: false };
+const page = { place: null, picked: false, calls: new Map(), look: 0, shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false };
 
 const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
 const failed = (error) => say(error.message, "gone");
@@ -41,7 +42,8 @@ function showSessions(sessions) {
 }
 
 function choose(place, picked) {
-  Object.assign(page, { place, picked, calls: new Map(), look: 0, shown: FIRST, chosen: new Set() });
+  Object.assign(page, { place, picked, calls: new Map(), look: 0, shown: FIRST, todos: 0, chosen: new Set() });
+  find("plan").hidden = true;
   closeDetail();
   find("rows").replaceChildren();
 }
@@ -62,8 +64,19 @@ async function readCalls() {
 
 function take(found) {
   page.look = Math.max(page.look, found.look);
+  if (found.todos !== page.todos) readTodos(found.todos);
   for (const call of found.calls) page.calls.set(call.number, call);
   if (found.calls.length || !page.calls.size) drawCalls();
+}
+
+async function readTodos(number) {
+  const place = page.place;
+  page.todos = number;
+  const todos = number ? await get("todos", { place }).catch(() => []) : [];
+  if (place !== page.place) return;
+  const marks = { completed: "✓ done", in_progress: "▶ now", cancelled: "✗ dropped" };
+  find("todos").replaceChildren(...todos.map((todo) => make("li", { class: todo.status }, make("span", { class: "mark" }, marks[todo.status] || "○ to do"), ` ${todo.content}`)));
+  find("plan").hidden = todos.length === 0;
 }
 
 function wanted() {
@@ -202,6 +215,7 @@ const KEYS = {
   u: () => { const calls = page.chosen.size ? [...page.chosen] : page.open ? [page.open] : []; if (calls.length) askUndo(calls); },
   x: () => { if (page.open) { toggle(page.open, !page.chosen.has(page.open)); drawCalls(); } },
   q: focusFirst,
+  r: focusShell,
   "/": () => find("filter").focus(),
   "?": () => find("help").showModal(),
   Escape: closeDetail,
@@ -222,12 +236,15 @@ find("help-close").addEventListener("click", () => find("help").close());
 async function quota() {
   try {
     const room = await get("quota");
-    find("quota").textContent = `record: ${(room.used / 1048576).toFixed(1)} of ${Math.round(room.quota / 1048576)} MB`;
+    find("quota-meter").value = room.used / room.quota;
+    find("quota-text").textContent = `${(room.used / 1048576).toFixed(1)} of ${count(Math.round(room.quota / 1048576))} MB, ${Math.round((100 * room.used) / room.quota)} %`;
   } catch { /* it is shown when the server is back */ }
 }
 
 takeSecret();
-follow(refresh, (state) => (state === "live" ? say("live", "live") : say("the server is gone; this page connects again by itself, after a restart open its new link", "gone")));
+const running = () => showRunning(failed);
+follow({ changed: refresh, running }, (state) => (state === "live" ? say("live", "live") : say("the server is gone; this page connects again by itself, after a restart open its new link", "gone")));
 refresh();
+running();
 quota();
 setInterval(quota, 30000);

@@ -35,14 +35,16 @@ export async function post(what, body) {
 }
 
 // Server-sent events, read by hand: an EventSource can't send a header.
-export async function follow(changed, state) {
+export async function follow(work, state) {
   for (;;) {
     try {
       const response = await fetch("/console/events", { credentials: "same-origin", headers: headers() });
       if (!response.ok) throw new Error("refused");
       state("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) if (piece.value.includes("changed")) changed();
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        for (const [kind, again] of Object.entries(work)) if (piece.value.includes(`event: ${kind}`)) again();
+      }
       throw new Error("ended");
     } catch {
       state("gone");

@@ -42,9 +42,10 @@ class Server:
             line = self.process.stderr.readline()
             assert line, self.screen
             self.screen += line
-        self.url = self.screen.split(" tools at ")[1].split()[0]
+        self.url = self.screen.split("  local  " if "  local  " in self.screen else " tools at ")[1].split()[0]
         self.port = int(self.url.split(":")[2].split("/")[0])
-        self.token = self.screen.split("token  ")[1].split()[0]
+        own = home / "gripfast" / "http-token"
+        self.token = own.read_text(encoding="ascii").strip() if own.exists() else ""
         self._lines: queue.Queue[str] = queue.Queue()
         self._reader: threading.Thread | None = None
 

@@ -40,7 +40,10 @@ def http_server(project: Path, tmp_path: Path) -> Iterator[tuple[str, str]]:
         assert line, screen
         screen += line
     try:
-        yield screen.split(" tools at ")[1].split()[0], screen.split("token  ")[1].split()[0]
+        yield (
+            screen.split(" tools at ")[1].split()[0],
+            (tmp_path / "gripfast" / "http-token").read_text(encoding="ascii").strip(),
+        )
     finally:
         process.terminate()
         process.wait(30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ def shown(result: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
-def run_opencode(model: Script, project: Path, home: Path) -> None:
+def run_opencode(model: Script, project: Path, home: Path, server: dict[str, Any] | None = None) -> None:
     """Has opencode play the script to its end."""
     opencode = package("opencode-ai").parent / ".bin" / "opencode"
-    server = {"type": "local", "command": [*GRIPFAST, "serve", "--root", str(project)], "timeout": 120000}
+    if server is None:
+        server = {"type": "local", "command": [*GRIPFAST, "serve", "--root", str(project)], "timeout": 120000}
     provider = {"options": {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}}
     config = {"autoupdate": False, "provider": {"anthropic": provider}, "mcp": {"gripfast": server}}
     (project / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
@@ -63,3 +65,20 @@ def test_opencode_applies_a_patch_and_a_failing_one_changes_nothing(project: Pat
     assert "M a.txt +1 -1\nA b.txt +1 -0" in applied
     assert (project / "a.txt").read_text(encoding="utf-8") == "one\nTWO\nthree\n"
     assert (project / "b.txt").read_text(encoding="utf-8") == "hello\n" and not (project / "c.txt").exists()
+
+
+def from_init(project: Path, *options: str) -> dict[str, Any]:
+    """The entry that `gripfast init` writes."""
+    subprocess.run([*GRIPFAST, "init", "opencode", "--write", *options], cwd=project, check=True, timeout=60)
+    return json.loads((project / "opencode.json").read_text(encoding="utf-8"))["mcp"]["gripfast"]
+
+
+def test_opencode_uses_what_init_writes(project: Path, tmp_path: Path, http_server: tuple[str, str]) -> None:
+    url, token = http_server
+    remote = from_init(project, "--http", url, "--token", token)
+    (project / "opencode.json").unlink()
+    local = from_init(project, "--command", shlex.join(GRIPFAST), "--root", str(project))
+    for server in (remote, local):
+        with scripted_model(("gripfast_Read", {"file_path": "a.txt"})) as model:
+            run_opencode(model, project, tmp_path, {**server, "timeout": 120000})
+        assert shown(model.results[0]).startswith("     1\tone")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import anyio
 import click
@@ -27,10 +28,12 @@ from gripfast.builtin.tools import (
 )
 from gripfast.call.hooks import Answered, Question
 from gripfast.edges.cli import main, screen
+from gripfast.edges.cli.clients import CLIENTS
 from gripfast.edges.profiles import PROFILES, pick, price
 from gripfast.edges.reference import markdown
 from gripfast.host.files.scope import Scope
 from gripfast.host.program import own
+from gripfast.host.program.places import own_command
 from gripfast.host.shell import sandbox as sandboxes
 from gripfast.host.shell.quarantine import take_out
 from gripfast.host.shell.sandbox import Sandbox
@@ -262,6 +265,71 @@ def test_init_prints_what_a_client_wants_and_writes_it_when_told(project: Path) 
     again = run("init", "cursor", "--write")
     assert again.exit_code == 1
     assert "already has a server named gripfast" in again.stderr
+
+
+SHARED_FILES = {
+    "claude": ".mcp.json", "cursor": ".cursor/mcp.json", "gemini": ".gemini/settings.json",
+    "opencode": "opencode.json", "vscode": ".vscode/mcp.json",
+}  # fmt: skip
+OWN_FILES = {
+    "codex": ".codex/config.toml",
+    "windsurf": ".codeium/windsurf/mcp_config.json", "zed": ".config/zed/settings.json",
+}  # fmt: skip
+
+
+def test_init_knows_whose_file_each_client_has() -> None:
+    assert {*SHARED_FILES, *OWN_FILES} == set(CLIENTS)
+
+
+@pytest.mark.parametrize("client", SHARED_FILES)
+def test_a_file_of_the_project_names_no_path_of_this_machine(project: Path, client: str) -> None:
+    done = run("init", client, "--write")
+    assert done.exit_code == 0
+    written = (project / SHARED_FILES[client]).read_text(encoding="utf-8")
+    assert '"gripfast"' in written and '"serve"' in written
+    assert sys.prefix not in written and str(project) not in written
+    assert "--command" in done.stderr  # says what to do where `gripfast` is not on the PATH
+
+
+@pytest.mark.parametrize("client", OWN_FILES)
+def test_your_own_file_names_what_is_installed(project: Path, monkeypatch: pytest.MonkeyPatch, client: str) -> None:
+    home = project / "home"
+    monkeypatch.setenv("HOME", str(home))
+    done = run("init", client, "--write")
+    assert done.exit_code == 0 and "--command" not in done.stderr
+    assert json.dumps(own_command()[0]) in (home / OWN_FILES[client]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("client", [*SHARED_FILES, *OWN_FILES])
+def test_init_writes_the_command_it_is_given(project: Path, client: str) -> None:
+    done = run("init", client, "--command", "uvx --from 'gripfast[mcp]' gripfast", "--file", "own")
+    words = '"uvx", "--from", "gripfast[mcp]", "gripfast", "serve"'.split(", ")
+    written = "".join(done.stdout.split())
+    assert all(word in written for word in words) and "ignored" not in done.stderr
+    assert "PATH" not in done.stderr
+    assert run("init", client, "--command", " ").exit_code == run("init", client, "--command", "'").exit_code == 2
+
+
+def test_opencode_zed_and_windsurf_get_the_entries_they_read() -> None:
+    entries: dict[str, Any] = {}
+    for client, keys in {"opencode": ["mcp"], "zed": ["context_servers"], "windsurf": ["mcpServers"]}.items():
+        for words in ((), ("--http", "https://a.example/mcp", "--token", "T")):
+            found = json.loads(run("init", client, "--command", "gripfast", *words).stdout)
+            entries[f"{client} {len(words)}"] = found[keys[0]]["gripfast"]
+    headers = {"Authorization": "Bearer T"}
+    assert entries == {
+        "opencode 0": {"type": "local", "command": ["gripfast", "serve"]},
+        "opencode 4": {"type": "remote", "url": "https://a.example/mcp", "headers": headers},
+        "zed 0": {"command": "gripfast", "args": ["serve"]},
+        "zed 4": {"url": "https://a.example/mcp", "headers": headers},
+        "windsurf 0": {"command": "gripfast", "args": ["serve"]},
+        "windsurf 4": {"serverUrl": "https://a.example/mcp", "headers": headers},
+    }
+
+
+def test_a_token_in_a_file_of_the_project_is_warned_about(project: Path) -> None:
+    done = run("init", "cursor", "--http", "http://127.0.0.1:1/mcp", "--token", "T" * 20, "--write")
+    assert "don't commit it" in done.stderr
 
 
 def test_doctor_tells_what_this_machine_offers(project: Path) -> None:

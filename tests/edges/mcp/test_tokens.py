@@ -193,6 +193,24 @@ async def test_people_differ_in_tools_rules_and_root(tmp_path: Path) -> None:
         server.close()
 
 
+def test_printed_lines_have_the_header_and_nobodys_token(running: Server) -> None:
+    assert A not in running.screen and B not in running.screen
+    assert running.screen.count("Bearer TOKEN") == 4
+    assert "2 tokens in" in running.screen
+
+
+def test_your_own_token_is_for_your_terminal_and_not_for_a_log(tmp_path: Path) -> None:
+    server = Server(tmp_path, tmp_path, "--url", "https://tools.example.org")
+    try:
+        assert server.token and server.token not in server.screen
+        assert "https://tools.example.org/mcp" in server.screen
+        assert server.screen.count("Bearer TOKEN") == 4
+        assert server.request(body=INITIALIZE, Host="tools.example.org")[0] == 200
+        assert server.request(body=INITIALIZE, Host="other.example.org")[0] == 421
+    finally:
+        server.close()
+
+
 def refused(tmp_path: Path, text: str) -> str:
     write(tmp_path / "tokens", text)
     done = subprocess.run(

@@ -28,8 +28,11 @@ class Client:
     http_first: Mapping[str, Any] = field(default_factory=dict[str, Any])
     url_key: str = "url"
     headers_key: str = "headers"
+    one_command: bool = False  # `command` is a list that has the arguments, too
 
     def on_stdio(self, command: list[str]) -> Server:
+        if self.one_command:
+            return {**self.stdio_first, "command": command, **self.stdio_last}
         return {**self.stdio_first, "command": command[0], "args": command[1:], **self.stdio_last}
 
     def over_http(self, url: str, token: str | None) -> Server:
@@ -64,7 +67,18 @@ CLIENTS: dict[str, Client] = {
     ),
     "cursor": Client("Cursor", ".cursor/mcp.json", _MCP_SERVERS, "json"),
     "gemini": Client("Gemini CLI", ".gemini/settings.json", _MCP_SERVERS, "json", url_key="httpUrl"),
+    "opencode": Client(
+        "opencode",
+        "opencode.json",
+        ("mcp",),
+        "json",
+        stdio_first={"type": "local"},
+        http_first={"type": "remote"},
+        one_command=True,
+    ),
     "vscode": Client("VS Code", ".vscode/mcp.json", ("servers",), "json", stdio_first=_STDIO, http_first=_HTTP),
+    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json", _MCP_SERVERS, "json", url_key="serverUrl"),
+    "zed": Client("Zed", "~/.config/zed/settings.json", ("context_servers",), "json"),
 }
 
 
@@ -94,7 +108,8 @@ def _toml(value: Any) -> str:
 
 
 def paste_instructions(url: str, token: str | None) -> list[str]:
-    """What to paste into which file, for a server that is running at `url`."""
+    """What to paste into which file, for a server that is running at `url`. `token` may be a word that stands
+    for it."""
     header = f' --header "Authorization: Bearer {token}"' if token else ""
     lines = [f"Claude Code   claude mcp add --transport http gripfast {url}{header}"]
     for key in ("codex", "cursor", "gemini"):
@@ -103,4 +118,5 @@ def paste_instructions(url: str, token: str | None) -> list[str]:
         shown = toml_table(client, "gripfast", entry) if client.form == "toml" else json.dumps({"gripfast": entry})
         where = f"{client.file}, in {'.'.join(client.keys)}" if client.form == "json" else client.file
         lines += [f"{client.title:<13} {where}:", *(f"              {line}" for line in shown.splitlines())]
-    return lines
+    given = f" --token {token}" if token else ""
+    return [*lines, f"Others        gripfast init opencode --http {url}{given}  (or vscode, windsurf, zed)"]

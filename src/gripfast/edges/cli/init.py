@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 
 import click
 
@@ -11,8 +12,9 @@ from gripfast.edges.cli.merge import AlreadyThere, merged
 from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
 from gripfast.edges.profiles import PROFILES
+from gripfast.errors import InvalidArgument
 from gripfast.host.program.places import own_command
-from gripfast.host.program.userfile import absolute, read_user_file, user_path, write_user_file
+from gripfast.host.program.userfile import absolute, is_in_project, read_user_file, user_path, write_user_file
 
 
 @click.command(short_help="Print or write the configuration of an MCP client.")
@@ -30,6 +32,11 @@ from gripfast.host.program.userfile import absolute, read_user_file, user_path, 
     metavar="NAME",
     help="Which tools to serve; `gripfast tools --cost` lists the profiles.",
 )
+@click.option(
+    "--command",
+    metavar="COMMAND",
+    help="How the client starts gripfast. Default: `gripfast` in a file of the project, else where it is installed.",
+)
 @click.option("--http", "url", metavar="URL", help="A running server, instead of one that the client starts.")
 @click.option("--token", metavar="TOKEN", help="The token of that server.")
 @click.option("--name", default="gripfast", show_default=True, help="The name of the server in the client.")
@@ -39,6 +46,7 @@ def init(
     client: str,
     roots: tuple[str, ...],
     profile: str | None,
+    command: str | None,
     url: str | None,
     token: str | None,
     name: str,
@@ -50,22 +58,45 @@ def init(
     \b
     gripfast init claude
     gripfast init codex --write
+    gripfast init opencode --command "uvx --from gripfast[mcp] gripfast"
     gripfast init cursor --http http://127.0.0.1:8765/mcp --token TOKEN
     """
     known = CLIENTS[client]
-    entry = known.over_http(url, token) if url else known.on_stdio(_command(roots, profile or known.profile))
     place = path or known.file
-    if not write:
+    started = _started(command, place)
+    entry = (
+        known.over_http(url, token) if url else known.on_stdio([*started, *_serve(roots, profile or known.profile)])
+    )
+    if write:
+        with as_usage_errors():
+            _write(known, name, entry, place)
+    else:
         say(f"# {place}", err=True)
         say(snippet(known, name, entry), nl=False)
-        return
+    if write and url and token and is_in_project(place):
+        say(f"{place} has your token now: don't commit it", err=True)
+    if not url and command is None and started != own_command():
+        say(
+            f"{place} is a file of the project, so it names `gripfast` and not where you have it. Install that for "
+            "everybody's PATH (pipx install 'gripfast[mcp]'), or say how it is started with --command",
+            err=True,
+        )
+
+
+def _started(command: str | None, place: str) -> list[str]:
+    """The words that start gripfast. A file that others get, too, has no path of this machine."""
+    if command is None:
+        return ["gripfast"] if is_in_project(place) else own_command()
     with as_usage_errors():
-        _write(known, name, entry, place)
+        words = shlex.split(command)
+        if not words:
+            raise InvalidArgument("--command is empty; name a program, for example --command gripfast")
+    return words
 
 
-def _command(roots: tuple[str, ...], profile: str | None) -> list[str]:
+def _serve(roots: tuple[str, ...], profile: str | None) -> list[str]:
     named = [word for root in roots for word in ("--root", absolute(root))]
-    return [*own_command(), "serve", *named, *(["--profile", profile] if profile else [])]
+    return ["serve", *named, *(["--profile", profile] if profile else [])]
 
 
 def _write(client: Client, name: str, entry: Server, place: str) -> None:

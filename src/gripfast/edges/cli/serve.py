@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from gripfast.edges.early import EARLY
 from gripfast.edges.profiles import price
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
-from gripfast.host.program.net import Address, listen, parse_address
+from gripfast.host.program.net import Address, listen, parse_address, parse_url
 from gripfast.host.program.secrets import http_token
 from gripfast.host.program.signals import ignore_early_hangup
 from gripfast.host.program.token_file import Token, TokenFile
@@ -45,6 +46,11 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
 )
 @click.option("--new-token", is_flag=True, help="Replace your token; the old one stops working.")
 @click.option("--no-token", is_flag=True, help="Accept HTTP requests without a token. On loopback only.")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Where clients reach this server, if a proxy is in front; its Host header is accepted.",
+)
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="Accept this Origin header.")
 @answer_within_option(
@@ -128,6 +134,7 @@ def _over_http(
     token_file: str | None,
     new_token: bool,
     no_token: bool,
+    url: str | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
     else_any_port: bool,
@@ -140,6 +147,8 @@ def _over_http(
 
     with as_usage_errors():
         wanted = parse_address(address)
+        public = None if url is None else parse_url(url)
+        hosts = (*hosts, *(public.hosts if public else ()))
         watched = None if token_file is None or no_token else TokenFile(token_file)
         if watched is not None:
             ignore_early_hangup()
@@ -154,7 +163,15 @@ def _over_http(
     if wanted.port not in (0, got.port):
         say(f"{wanted} is in use; serving on another port", err=True)
     console, link = _console(got, settings.config_file)
-    say(_banner(settings, access, root, token_file_path, link), err=True)
+    token = _shown_token(tokens, token_file)
+    facts = [
+        *([f"  local  http://{got}/mcp"] if public else []),
+        f"  root   {root}",
+        f"  rules  {settings.rules_in_words()}",
+        f"  token  {_token_line(tokens, token, token_file_path)}",
+        *([f"  watch  {link}  (opens once)"] if link else []),
+    ]
+    say(_banner(settings, public.text if public else f"http://{_host(access)}/mcp", facts, token), err=True)
     sessions = Sessions(settings, idle=idle, shares=Shares(len(people)), people=people)
     with page_at(str(got)) if console is not None else nullcontext():
         anyio.run(serve_http, sessions, access, listening, console, watched)
@@ -181,18 +198,13 @@ def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Toke
     return [Token("you", token)], str(path)
 
 
-def _banner(settings: SessionSettings, access: Access, root: str, token_file_path: str, console: str) -> str:
+def _banner(settings: SessionSettings, url: str, facts: Sequence[str], token: str | None) -> str:
     """What a person needs after starting the server, on one screen."""
-    url = f"http://{_host(access)}/mcp"
-    token = access.tokens[0].token if len(access.tokens) == 1 else None
     names = ", ".join(tool.name for tool in settings.tools)
     lines = [
         f"gripfast serves {len(settings.tools)} tools at {url}",
         f"  tools  {names} (about {price(settings.tools)} tokens)",
-        f"  root   {root}",
-        f"  rules  {settings.rules_in_words()}",
-        f"  token  {_token_line(access, token, token_file_path)}",
-        *([f"  watch  {console}  (opens once)"] if console else []),
+        *facts,
         "",
         *paste_instructions(url, token),
         "",
@@ -205,7 +217,17 @@ def _host(access: Access) -> str | Address:
     return access.hosts[0] if access.address.is_everywhere else access.address
 
 
-def _token_line(access: Access, token: str | None, token_file_path: str) -> str:
-    if not access.tokens:
+def _shown_token(tokens: Sequence[Token], token_file: str | None) -> str | None:
+    """Your own token, if this is your terminal. A token of somebody else is not shown, and none is written to a log:
+    a word stands for it."""
+    if not tokens:
+        return None
+    return tokens[0].token if token_file is None and sys.stderr.isatty() else "TOKEN"
+
+
+def _token_line(tokens: Sequence[Token], shown: str | None, path: str) -> str:
+    if not tokens:
         return "none: any program on this machine may call the tools"
-    return f"{token}  (in {token_file_path})" if token else f"{len(access.tokens)} tokens in {token_file_path}"
+    if shown == tokens[0].token:
+        return f"{shown}  (in {path})"
+    return f"in {path}; below, TOKEN stands for it" if len(tokens) == 1 else f"{len(tokens)} tokens in {path}"

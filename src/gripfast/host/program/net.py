@@ -6,6 +6,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from gripfast.errors import InvalidArgument
 
@@ -41,6 +42,34 @@ def parse_address(text: str) -> Address:
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidArgument(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:8765")
     return Address(host, int(port))
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """Where clients reach a server, and the Host headers they send to it."""
+
+    text: str
+    hosts: tuple[str, ...]
+
+    @property
+    def origin(self) -> str:
+        parts = urlsplit(self.text)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def parse_url(text: str) -> PublicUrl:
+    """Parses the URL of a server: `https://tools.example.org`, with or without the path `/mcp`."""
+    parts = urlsplit(text)
+    try:
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        port = None
+    if port is None or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise InvalidArgument(f"{text!r} is not a server's URL; write one such as https://tools.example.org/mcp")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    bare = (host,) if parts.port is None else ()
+    path = parts.path.rstrip("/") or "/mcp"
+    return PublicUrl(f"{parts.scheme}://{parts.netloc}{path}", (*bare, f"{host}:{port}"))
 
 
 def listen(address: Address, *, else_any_port: bool = False) -> tuple[socket.socket, Address]:

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 from gripfast.errors import InvalidArgument
+from gripfast.text.below import is_below
 
 
 def user_path(name: str) -> str:
@@ -13,6 +14,12 @@ def user_path(name: str) -> str:
 
 
 absolute = user_path
+
+
+def is_in_project(name: str) -> bool:
+    """Whether a file is in the current directory, and so probably one that is committed, and not in the home."""
+    here = os.getcwd()
+    return is_below(user_path(name), here) and here != os.path.expanduser("~") and not name.startswith("~")
 
 
 def read_user_file(path: str) -> str | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from gripfast.builtin.keys import ANSWER_BY
 from gripfast.builtin.session import WorkspaceSession, open_session
+from gripfast.call.hooks import Question
+from gripfast.call.rules import Permissions
 from gripfast.call.run import run_call
 from gripfast.clock import monotonic
 from gripfast.host.files.scope import Scope
@@ -134,3 +137,30 @@ async def test_what_it_changes_later_is_in_the_record_of_its_call(
         await session.call("Bash", {"command": "true"})
         call = session.record.call(1)
     assert str(work / "late.txt") in {change.path for change in call.changes}
+
+
+async def test_a_call_that_nobody_was_asked_about_never_runs_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was let through because it only waits for the command before; that minute ends before it gets there."""
+    asked: list[Question] = []
+
+    async def yes(question: Question) -> bool:
+        asked.append(question)
+        return True
+
+    def late(*_: object) -> None:
+        if len(asked) == 1 and (tmp_path / "go").exists():
+            monkeypatch.setattr(shells, "ATTACH_SECONDS", -1.0)
+
+    options: dict[str, Any] = {"permissions": Permissions("ask"), "ask": yes, "before": [late]}
+    async with open_session(Scope.workspace(str(tmp_path)), **options) as session:
+        await bash(session, WAITS, 0)
+        await begun(tmp_path)
+        (tmp_path / "go").touch()
+        again = await bash(session, WAITS, 60)
+        assert "it was not run again" in again.text
+        assert runs(tmp_path) == ["run", "end"]
+        assert len(asked) == 1
+        await bash(session, WAITS, 60)
+    assert len(asked) == 2

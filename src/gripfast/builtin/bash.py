@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from math import inf
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import to_thread
 from pydantic import Field
@@ -28,6 +29,30 @@ from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
 from gripfast.text.terminal import plain
 
+_joining: ContextVar[Background | None] = ContextVar("joining", default=None)
+"""The shell that the call of this task waits for, without a question because it was approved when it began."""
+
+
+async def _joins(
+    call: Any,
+    *,
+    shells: Annotated[Shells, Depends(SHELL)],
+    answer_by: Annotated[float | None, Depends(ANSWER_BY)],
+) -> str:
+    """The same command again, soon after an answer said that it goes on, runs nothing."""
+    is_plain = not call.run_in_background and not call.dry_run and call.outside_sandbox is None
+    known = shells.handed_over(call.command) if is_plain and answer_by is not None else None
+    _joining.set(known)
+    return "" if known is None else f"it waits for {known.name}, which the same command started before"
+
+
+def _joined(command: str) -> Background | None:
+    """The shell that the gate let this call wait for. The call then does nothing else, even if the shell has ended
+    or its minute is over by now."""
+    known = _joining.get()
+    _joining.set(None)
+    return known if known is not None and known.command == command else None
+
 
 @tool(
     name="Bash",
@@ -42,6 +67,7 @@ from gripfast.text.terminal import plain
     names_sandbox=True,
     witness="outside_sandbox",
     seldom=("outside_sandbox", "max_output"),
+    joins=_joins,
 )
 async def bash(
     command: str,
@@ -86,7 +112,7 @@ async def bash(
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
     until = inf if answer_by is None or outside else answer_by
-    known = None if answer_by is None or outside else shells.handed_over(command)
+    known = None if answer_by is None or outside else _joined(command) or shells.handed_over(command)
     if known is not None:
         return await _attached(known, until - monotonic(), cache, shells)
     return await _run(command, timeout, until, fs, reads, cache, shells, watch, outside=outside, room=max_output)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from gripfast.errors import PolicyDenied
+from gripfast.errors import PolicyDenied, WaitingForApproval
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall, ToolMessage
@@ -88,6 +88,11 @@ class Question:
                 )
         return widths
 
+    async def diff(self) -> str:
+        """What the call would change, as a diff with everything escaped; empty if that is not known. If a call with
+        a yes would change something else by then, it is refused."""
+        return "" if self.preview is None else visible(await self.preview())
+
     def shown(self, *, whole: bool = False) -> str:
         """The question as text: the call with its subject in full, other long arguments clipped unless `whole`, and
         everything escaped; then what "always" would allow, which may be more than this one call."""
@@ -139,6 +144,15 @@ PostToolCall: TypeAlias = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Asides:
+    """What else the gate may want to know of a call: `preview` returns the diff for a question, `joins` the running
+    work that the call would only wait for."""
+
+    preview: Callable[[], Awaitable[str]]
+    joins: Callable[[], Awaitable[str]]
+
+
 class CallGate:
     """Runs the hooks before a call, in order; the first one that does not allow the call decides."""
 
@@ -164,10 +178,10 @@ class CallGate:
         arguments: BaseModel,
         ask: AskCallback | None = None,
         tell: Callable[[str], None] | None = None,
-        preview: Callable[[], Awaitable[str]] | None = None,
+        asides: Asides | None = None,
     ) -> None:
         """Returns if the call may run and raises PolicyDenied if not. Asks the call's own `ask`, or else the
-        session's. `tell` receives the decision and who made it; `preview` returns the diff for a question."""
+        session's. `tell` receives the decision and who made it."""
         tell = tell or _nobody
         for hook in self.hooks:
             verdict: Any = hook(call, tool, arguments)
@@ -177,8 +191,16 @@ class CallGate:
                 tell(f"denied: {verdict.reason}")
                 raise PolicyDenied(verdict.reason)
             if isinstance(verdict, Ask):
-                asked = _question(verdict, call, tool, arguments, self._remember is not None, preview)
+                joined = await asides.joins() if asides is not None and tool.traits.joins is not None else ""
+                if joined:
+                    tell(f"allowed: {joined}; {verdict.reason}")
+                    continue
+                preview = asides.preview if asides is not None and tool.traits.preview is not None else None
+                shown = None if preview is None else _Shown(preview)
+                asked = _question(verdict, call, tool, arguments, self._remember is not None, shown)
                 await self._ask_user(verdict, asked, ask or self._ask, tell)
+                if shown is not None and await shown.is_outdated():
+                    raise PolicyDenied("what it would change is not what the user saw any more; call it again")
             elif isinstance(verdict, Allow):
                 tell(f"allowed: {verdict.reason}")
             elif verdict is not None:
@@ -194,7 +216,11 @@ class CallGate:
         tell(f"denied: {request.reason}; nobody said yes")
         if ask is None:
             raise PolicyDenied(f"{request.reason}; it needs approval and there is nobody to ask: {request.remedy}")
-        given = await ask(question)
+        try:
+            given = await ask(question)
+        except WaitingForApproval as waiting:
+            tell(f"waiting: {request.reason}; {waiting.message.partition(';')[0]}")
+            raise
         said = given if isinstance(given, Answered) else Answered(given)
         answer, by = said.answer, f" ({said.by})" if said.by else ""
         if answer is not True and answer != "always" and answer not in question.widths():
@@ -222,7 +248,7 @@ def _question(
     tool: Tool,
     arguments: BaseModel,
     may_store: bool,
-    preview: Callable[[], Awaitable[str]] | None,
+    shown: _Shown | None,
 ) -> Question:
     return Question(
         call,
@@ -235,8 +261,24 @@ def _question(
         request.leading,
         request.where,
         may_store,
-        preview if tool.traits.preview is not None else None,
+        None if shown is None else shown.preview,
     )
+
+
+class _Shown:
+    """The diff that a person saw before they answered."""
+
+    def __init__(self, preview: Callable[[], Awaitable[str]]) -> None:
+        self._preview = preview
+        self._seen: str | None = None
+
+    async def preview(self) -> str:
+        self._seen = await self._preview()
+        return self._seen
+
+    async def is_outdated(self) -> bool:
+        """Whether the call would now change something else. False if the diff was not looked at."""
+        return self._seen is not None and await self._preview() != self._seen
 
 
 def _nobody(decision: str) -> None:

@@ -16,7 +16,7 @@ import anyio
 from pydantic import BaseModel
 
 from gripfast.call.cache import OutputCache, Store
-from gripfast.call.hooks import AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
+from gripfast.call.hooks import Asides, AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
 from gripfast.call.recorder import Recorder, RunningCall
 from gripfast.errors import Internal, InvalidArgument, ToolError, ToolNotFound, joined
 from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
@@ -114,8 +114,8 @@ async def _value(
     if session.gate.hooks:
         arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
         tell = None if entry is None else entry.decided
-        preview = partial(_preview, session, tool, arguments)
-        gate = session.gate.check(call, tool, arguments, ask, tell, preview)
+        asides = Asides(partial(_preview, session, tool, arguments), partial(_joins, session, tool, arguments, deps))
+        gate = session.gate.check(call, tool, arguments, ask, tell, asides)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
     shown = _without_secrets(session, progress or session.context.progress)
     return await tool.run(arguments, session.context.for_call(shown, deps))
@@ -153,6 +153,11 @@ async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
         return await only_tool_errors(work, f"the preview of `{tool.name}`", session.logger)
     except ToolError as error:
         return f"(what it would change can't be shown: {error.message})"
+
+
+async def _joins(session: Session, tool: Tool, arguments: BaseModel, deps: Mapping[str, Any] | None) -> str:
+    """The running work that a call would only wait for; empty if it would do something."""
+    return await tool.joins(arguments, session.context.for_call(None, deps))
 
 
 def _placed_unasked(place: Callable[[Tool, Any, bool], Any], tool: Tool, part: object) -> Any:

@@ -21,7 +21,7 @@ from gripfast.clock import monotonic
 from gripfast.errors import PolicyDenied, WaitingForApproval
 from gripfast.host.questions.page import running_page
 from gripfast.host.questions.queue import LIFETIME, Asking, QuestionQueue, QueuedAnswer, QueuedQuestion
-from gripfast.text.escape import escaped, visible
+from gripfast.text.escape import escaped
 
 ANSWER_WITHIN = 50.0
 """Seconds in which a call answers a client of which nothing is known; most clients give up after 60."""
@@ -107,13 +107,13 @@ class Approvals:
 
     async def _asking(self, question: Question) -> tuple[str, Asking]:
         """What is asked, and its key: the same call again, about the same change, has the same."""
-        diff = "" if question.preview is None else visible(await question.preview())
+        diff = await question.diff()
         shown = question.shown(whole=True)
         arguments = question.arguments.model_dump_json()
         parts = (question.tool.name, arguments, shown, diff, question.covers, question.where)
         key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-        cut = _bounded(diff)
-        text = f"{_bounded(shown)}\n{cut}" if cut else _bounded(shown)
+        cut = bounded(diff)
+        text = f"{bounded(shown)}\n{cut}" if cut else bounded(shown)
         reason = escaped(question.reason)
         widths = {str(width): covers for width, covers in question.widths().items()}
         return key, Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, self.client)
@@ -178,11 +178,12 @@ class Approvals:
             await to_thread.run_sync(self._withdraw, one, "its session has ended")
 
 
-def _bounded(text: str) -> str:
-    if len(text) <= LARGEST_SHOWN:
+def bounded(text: str, most: int = LARGEST_SHOWN) -> str:
+    """A text, or as much of a longer one, with the digest of all of it."""
+    if len(text) <= most:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text[:LARGEST_SHOWN]}\n… ({len(text) - LARGEST_SHOWN} more characters; SHA-256 of all: {digest})"
+    return f"{text[:most]}\n… ({len(text) - most} more characters; SHA-256 of all: {digest})"
 
 
 def _answered(answer: QueuedAnswer, asked: QueuedQuestion, question: Question) -> Answered:

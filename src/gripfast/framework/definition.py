@@ -78,6 +78,7 @@ class Traits:
     display_field: str | None = None  # the field of a JSON answer to print for a person at a terminal
     output_schema: dict[str, Any] | None = None
     preview: Callable[..., Any] | None = None  # gives the diff of what a call would change, for whoever approves it
+    joins: Callable[..., Any] | None = None  # names the running work that a call would only wait for: nobody is asked
 
 
 class TraitOptions(TypedDict, total=False):
@@ -101,6 +102,7 @@ class TraitOptions(TypedDict, total=False):
     reads_outputs: str | None
     display_field: str | None
     preview: Callable[..., Any] | None
+    joins: Callable[..., Any] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +178,14 @@ class Tool:
     async def preview(self, arguments: BaseModel, ctx: ToolContext) -> str:
         """The diff of what the call would change. The tool's `preview` gets the arguments as one object, and its
         dependencies like a tool; it changes nothing."""
-        function = self.traits.preview
+        return await self._declared(self.traits.preview, arguments, ctx)
+
+    async def joins(self, arguments: BaseModel, ctx: ToolContext) -> str:
+        """The running work that the call would only wait for, approved when it began; empty if the call would do
+        something. A call that joins must not do anything else, however much later it runs."""
+        return await self._declared(self.traits.joins, arguments, ctx)
+
+    async def _declared(self, function: Callable[..., Any] | None, arguments: BaseModel, ctx: ToolContext) -> str:
         if function is None:
             return ""
         signature = read_execute(function)

@@ -439,12 +439,25 @@ def test_in_a_pipe_everything_is_plain(project: Path) -> None:
     assert done.stderr == ""
 
 
+def test_on_a_terminal_a_long_diff_is_shown_whole_on_demand(project: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
+    content = "".join(f"line {number}\\n" for number in range(100))
+    write = ("call", "Write", f'{{"file_path": "new.txt", "content": "{content}"}}', "--config", str(rules))
+    first, whole, rest = on_a_terminal(project, *write, typed="d\ny\n").split("Run it?")
+    assert "+line 30" in first and "+line 99" not in first and "d: show all of the diff" in first
+    assert "+line 99" in whole
+    assert "created `new.txt`" in rest
+    assert (project / "new.txt").read_text(encoding="utf-8").endswith("line 99\n")
+
+
 def test_on_a_terminal_a_person_is_asked(project: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
     write = ("call", "Write", '{"file_path": "new.txt", "content": "x"}', "--config", str(rules))
     assert "nobody to ask" in run(*write).stderr
-    assert "Run it?" in on_a_terminal(project, *write, typed="n\n")
+    seen = on_a_terminal(project, *write, typed="n\n")
+    assert "Run it?" in seen and "+x" in seen.partition("Run it?")[0]  # with its diff
     assert not (project / "new.txt").exists()
     on_a_terminal(project, *write, typed="y\n")
     assert (project / "new.txt").exists()

@@ -209,6 +209,81 @@ async def test_the_record_says_who_approved(project: Path, queue: QuestionQueue,
     assert call.decision.startswith(f"allowed: the user said yes (terminal, {question.id})")
 
 
+async def test_the_record_says_waiting_while_nobody_has_answered(
+    project: Path, queue: QuestionQueue, state: Path
+) -> None:
+    async with client_of(asking(project, SOON), "legacy") as client:
+        await client.call_tool("launch", {"line": "x"})
+        (question,) = queue.waiting()
+        queue.answer(question.id, "no", by="terminal")
+        await client.call_tool("launch", {"line": "x"})
+    (file,) = state.glob("gripfast/record/*/*/calls.jsonl")
+    first, second = read_calls(file)[0]
+    assert first.decision.startswith("waiting: ") and first.decision.endswith(f"; waiting for approval {question.id}")
+    assert second.decision.startswith("denied: the user said no")
+
+
+WAITS = "echo run >> runs; while [ ! -e go ]; do sleep 0.02; done; echo finished"
+
+
+async def test_an_approved_command_that_goes_on_is_waited_for_without_another_question(
+    project: Path, queue: QuestionQueue, generation: str, state: Path
+) -> None:
+    async with client_of(asking(project, 2.0), generation) as client:
+
+        async def call(command: str = WAITS, **more: Any) -> Any:
+            return await client.call_tool("Bash", {"command": command, **more})
+
+        answer, _ = await answering(queue, "yes", call)
+        with anyio.fail_after(60):
+            while "WAITING_FOR_APPROVAL" in text_of(answer):  # the command was not ready in time
+                answer = await call()
+        assert "goes on in the background as bash_1" in text_of(answer)
+        assert queue.waiting() == []
+        again = await call()
+        assert "it was not run again" in text_of(again)
+        assert queue.waiting() == []
+        for other in (await call(f"{WAITS} "), await call(run_in_background=True)):
+            assert "WAITING_FOR_APPROVAL" in text_of(other)
+        (project / "go").touch()
+        with anyio.fail_after(60):
+            while "finished" not in text_of(last := await call()):
+                assert "bash_1 is running" in text_of(last)
+        assert "WAITING_FOR_APPROVAL" in text_of(await call())  # it has ended: this one would run
+    assert (project / "runs").read_text(encoding="utf-8") == "run\n"
+    (file,) = state.glob("gripfast/record/*/*/calls.jsonl")
+    assert any(call.decision.startswith("allowed: it waits for bash_1") for call in read_calls(file)[0])
+
+
+async def test_a_form_shows_the_diff(project: Path, generation: str) -> None:
+    seen: list[str] = []
+    async with client_of(asking(project, LATER), generation, elicitation_callback=form("accept", seen)) as client:
+        await client.call_tool("Write", {"file_path": "new.txt", "content": "a\x1b[2J\nb\n"})
+        await client.call_tool("Write", {"file_path": "long.txt", "content": "word\n" * 20_000})
+    assert seen[0].endswith("+a\\x1b[2J\n+b")
+    assert "more characters; SHA-256 of all: " in seen[1]
+    assert len(seen[1]) < 2 * ask.LARGEST_FORM
+    assert (project / "new.txt").read_text(encoding="utf-8") == "a\x1b[2J\nb\n"
+
+
+async def test_a_yes_in_a_form_is_not_about_a_file_that_changed_meanwhile(project: Path, generation: str) -> None:
+    seen: list[str] = []
+
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        seen.append(params.message)
+        (project / "new.txt").write_text("theirs\n", encoding="utf-8")
+        return ElicitResult(action="accept", content={"decision": "Allow once"})
+
+    async with client_of(asking(project, LATER), generation, elicitation_callback=elicit) as client:
+        answer = await client.call_tool("Write", {"file_path": "new.txt", "content": "mine\n"})
+    if generation == "legacy":
+        assert "is not what the user saw any more" in text_of(answer)
+    else:  # the client repeats the call with its answer, and that is another question by then
+        assert len(seen) == 2 and "-theirs" in seen[1]
+    assert "-theirs" not in seen[0]
+    assert (project / "new.txt").read_text(encoding="utf-8") == "theirs\n"
+
+
 def form(action: Any, asked: list[str]) -> Any:
     async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)

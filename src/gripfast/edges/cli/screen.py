@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -166,28 +166,48 @@ def asker() -> AskCallback | None:
 
 
 async def _ask(question: Question) -> Answered:
-    return Answered(await anyio.to_thread.run_sync(_prompt, question, abandon_on_cancel=True), "terminal")
+    diff = await question.diff()
+    return Answered(await anyio.to_thread.run_sync(_prompt, question, diff, abandon_on_cancel=True), "terminal")
 
 
 _LETTERS: dict[str, Width] = {"a": "always", "w": "always_leading", "r": "remember"}
 
 
-def _prompt(question: Question) -> Answer:
+_DIFF_LINES = 40
+
+
+def _prompt(question: Question, diff: str) -> Answer:
     with _asking:
-        return _answered(question)
+        return _answered(question, diff)
 
 
-def _answered(question: Question) -> Answer:
+def _answered(question: Question, diff: str) -> Answer:
     click.echo("\r\x1b[K", nl=False, err=True)
     first, *others = question.shown().split("\n")
     click.secho(first, fg="yellow", err=True)
     for line in others:
         click.echo(f"  {line}", err=True)
+    rows = diff.split("\n") if diff else []
+    _show_diff(rows[:_DIFF_LINES])
+    rest = len(rows) - _DIFF_LINES
     widths = question.widths()
     letters: dict[str, Width] = {letter: answer for letter, answer in _LETTERS.items() if answer in widths}
+    if rest > 0:
+        click.echo(f"  d: show all of the diff, {rest} more lines", err=True)
     for letter, answer in letters.items():
         click.echo(f"  {letter}: yes, and always for {widths[answer]}", err=True)
-    choices = "/".join(("y", *letters, "n"))
-    said = click.prompt(f"Run it? {choices} (yes, no)", default="n", show_default=False, err=True).strip().lower()
+    choices = "/".join(("y", *letters, *(["d"] if rest > 0 else []), "n"))
+    while True:
+        text = f"Run it? {choices} (yes, no)"
+        said = click.prompt(text, default="n", show_default=False, err=True).strip().lower()
+        if rest <= 0 or said[:1] != "d":
+            break
+        _show_diff(rows)
     wider = letters.get(said[:1])
     return wider if wider is not None else said in ("y", "yes")
+
+
+def _show_diff(rows: Sequence[str]) -> None:
+    for row in rows:
+        colour = "green" if row.startswith("+") else "red" if row.startswith("-") else None
+        click.secho(f"  {row}", fg=colour, err=True)

@@ -8,7 +8,7 @@ from typing import Any
 from mcp_types import ElicitResult
 
 from gripfast.call.hooks import Answer, Answered, Question, Width
-from gripfast.edges.approvals import Approvals, console_url
+from gripfast.edges.approvals import Approvals, bounded, console_url
 from gripfast.edges.mcp.request import CannotAskClient, ClientRequest
 from gripfast.errors import PolicyDenied
 from gripfast.host.questions.queue import QueuedQuestion
@@ -18,6 +18,8 @@ ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
 
 INSTANT_SECONDS = 1.0
 """A form declined faster than this was declined by the client, not by a person."""
+LARGEST_FORM = 20_000
+"""Characters of a diff in a form."""
 DISMISSED_SECONDS = 5.0
 """The same for a cancelled form. Clients that can't show one cancel it, on a busy machine after a while."""
 
@@ -63,7 +65,8 @@ async def _by_elicitation(request: ClientRequest, question: Question) -> tuple[E
     choices = [ONCE, *_choices(question).values(), NO]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
-    return await request.elicit_timed(question.shown(), schema)
+    diff = bounded(await question.diff(), LARGEST_FORM)
+    return await request.elicit_timed(f"{question.shown()}\n{diff}" if diff else question.shown(), schema)
 
 
 def _answer_in(answer: ElicitResult, question: Question) -> Answer:

@@ -243,7 +243,7 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         text("/dev/null", by="/etc/passwd"),
         f"{PROCESS} -k no_input",
     ),
-    Guard("escape sequences are stripped", "text/terminal.py::plain", skip("_ESCAPES"), TERMINAL),
+    Guard("escape sequences are stripped", "text/terminal.py::plain", skip("ESCAPES"), TERMINAL),
     Guard(
         "controls and direction overrides are stripped",
         "text/terminal.py::plain",

@@ -500,6 +500,23 @@ async def test_rm_runs_unasked_where_all_that_it_removes_can_be_brought_back(
         assert not (root / "dist").exists()
 
 
+async def test_what_is_made_again_is_removed_unasked_without_a_gitignore_too(root: Path, state: Path) -> None:
+    for path in ("node_modules/x.js", "web/node_modules/x.js", "deep/__pycache__/x.pyc"):
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_text("x")
+    (root / "web" / "package-lock.json").write_text("{}")
+    async with opened(root, permissions=rule_set("trusted"), record=True, rules="trusted") as session:
+        session.prepare()
+        assert session.record.cover.wait(60)
+        asked = await bash(session, "rm -rf node_modules")
+        assert "if node_modules can be made again, name it in .gitignore" in asked
+        assert (root / "node_modules" / "x.js").exists()
+        for line in ("rm -rf web/node_modules", "rm -rf deep/__pycache__"):
+            assert "could not be brought back" not in await bash(session, line), line
+        assert not (root / "web" / "node_modules").exists()
+        assert not (root / "deep" / "__pycache__").exists()
+
+
 async def test_without_a_record_rm_is_asked_about(root: Path) -> None:
     async with opened(root, permissions=rule_set("workspace"), record=False) as session:
         assert "nothing is recorded" in await bash(session, "rm a")

@@ -322,6 +322,145 @@ def test_what_export_sets_is_known_to_calculations_and_to_make() -> None:
     assert judged("trusted", "export GIT_SSH_COMMAND=x; ls").action == "ask"
 
 
+@pytest.mark.parametrize("name", ["workspace", "trusted"])
+def test_a_variable_that_only_changes_what_is_built_or_printed_may_be_set(name: str) -> None:
+    for line in (
+        *(
+            "CGO_ENABLED=0 go build",
+            "GOOS=linux GOARCH=amd64 go build ./...",
+            "CI=1 npm test",
+            "NODE_ENV=test npm test",
+        ),
+        *("RUST_BACKTRACE=1 cargo test", "RUST_LOG=debug cargo test", "DEBUG=x npm test", "COLUMNS=200 pytest"),
+        *("PYTHONUNBUFFERED=1 pytest -q", "PYTHONDONTWRITEBYTECODE=1 pytest", "CARGO_TERM_COLOR=never cargo build"),
+    ):
+        assert judged(name, line).action == "allow", line
+    for line in (
+        *("GOFLAGS=-toolexec=./x go build", "GOROOT=x go build", "CGO_CFLAGS=x go build", "GOOS=$x go build"),
+        *(
+            "CGO_ENABLED=./x go build",
+            "NODE_OPTIONS=-r./x npm test",
+            "RUSTC=./x cargo test",
+            "PYTHONSTARTUP=x pytest",
+        ),
+        *(
+            "PYTHONHOME=x pytest",
+            "PYTHONUNBUFFERED=$(id) pytest",
+            "COLUMNS='a[$(id)]' ls",
+            "TERM=../x ls",
+            "LINES+=1 ls",
+        ),
+    ):
+        assert judged(name, line).action == "ask", line
+
+
+def test_python_may_be_told_where_its_modules_are_only_where_any_code_of_the_project_may_run() -> None:
+    for line in (
+        "PYTHONPATH=src python3 x.py",
+        "PYTHONPATH=src:lib pytest -q",
+        f"PYTHONPATH={ROOT}/src .venv/bin/python x.py",
+    ):
+        assert judged("trusted", line).action == "allow", line
+        assert judged("workspace", line).action == "ask", line
+        assert judged("read-only", line).action == "deny", line
+    for line in (
+        *(
+            "PYTHONPATH=/tmp/x python3 x.py",
+            "PYTHONPATH=src:../x pytest",
+            "PYTHONPATH=$x pytest",
+            "PYTHONPATH=src ls",
+        ),
+        *(
+            "PYTHONPATH+=:src pytest",
+            "PYTHONPATH=src; pytest",
+            "export PYTHONPATH=src; pytest",
+            "PYTHONPATH=~/x pytest",
+        ),
+        *(
+            "bash -c 'PYTHONPATH=/tmp/x python3 x.py'",
+            "PYTHONPATH=src LD_PRELOAD=x pytest",
+            "PYTHONPATH=src git push",
+        ),
+        *("PYTHONPATH=src python3 -m twine upload dist/a", "env PYTHONPATH=src python3 x.py"),
+    ):
+        assert judged("trusted", line).action == "ask", line
+
+
+def test_an_environment_of_the_workspace_is_activated_from_a_directory_below() -> None:
+    for name in ("workspace", "trusted"):
+        for line in (
+            "source ../.venv/bin/activate && pytest",
+            f". {ROOT}/venv/bin/activate",
+            "source ../../.venv/bin/activate",
+        ):
+            assert judged(name, line, directory=lambda: f"{ROOT}/a/b").action == "allow", line
+        for line in (
+            *(
+                "source ../../../.venv/bin/activate",
+                "source /tmp/.venv/bin/activate",
+                "source ../x/../.venv/bin/activate",
+            ),
+            *(
+                "cd c && source ../.venv/bin/activate",
+                'source "$x"/.venv/bin/activate',
+                "source ../.venv/bin/activate x",
+            ),
+            *("source ../.venv/bin/evil", "source ../venv/bin/activate.d", "source x"),
+        ):
+            assert judged(name, line, directory=lambda: f"{ROOT}/a/b").action == "ask", line
+        assert judged(name, "source ../.venv/bin/activate", directory=lambda: ROOT).action == "ask"
+
+
+@pytest.mark.parametrize("name", ["workspace", "trusted"])
+def test_git_reset_is_allowed_where_it_leaves_every_file_as_it_is(name: str) -> None:
+    for line in (
+        "git reset",
+        "git reset HEAD a",
+        "git reset -q -- a b",
+        "git reset --soft HEAD~1",
+        "git reset HEAD~1",
+    ):
+        assert judged(name, line).action == "allow", line
+    for line in (
+        *(
+            "git reset --hard",
+            "git reset --ha HEAD~1",
+            "git reset --soft --hard",
+            "git reset --keep HEAD~1",
+            "git reset $x",
+        ),
+        *("git reset --merge", "git reset -p", "git reset --pathspec-from-file=/etc/x", "git -c alias.x=y reset"),
+        *("git -C ../x reset --hard", "git --git-dir=x reset", "git reset --recurse-submodules", "xargs git reset"),
+    ):
+        assert judged(name, line).action == "ask", line
+    assert judged("read-only", "git reset").action == "deny"
+
+
+def test_a_reason_names_what_decided() -> None:
+    reason = judged("trusted", 'eval "$(ssh-agent)"').reason
+    assert reason == '`eval` may run `"$(ssh-agent)"`, which is known only later'
+    assert "git push" in judged("trusted", 'git "$x" origin').reason
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("uvx ruff check .", "`uv run ruff`"),
+        ("uv tool install ruff", "add it to the project"),
+        ("npm i -g x", "add it to the project"),
+        ("npm install --global x", "add it to the project"),
+        ("npm install lodash", "name it in package.json"),
+        ("pip install requests", "`python3 -m venv .venv`"),
+        ("python3 -m pip install requests", "`python3 -m venv .venv`"),
+        ("cargo install x", "add it to the project"),
+    ],
+)
+def test_a_question_about_an_installation_says_what_would_work(line: str, instead: str) -> None:
+    decision = judged("workspace", line)
+    assert decision.action == "ask"
+    assert instead in decision.reason
+
+
 def test_the_command_inside_a_wrapper_is_judged() -> None:
     for line in ("timeout 60 ls", "xargs grep -l x", "env A=b ls", "nohup ls", "uv run pytest -q"):
         assert judged("workspace", line, sandboxed=True).action == "allow", line

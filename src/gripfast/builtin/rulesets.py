@@ -47,8 +47,8 @@ WORKING = _listed(
     list, go run, go mod tidy, go mod download, go mod verify, go fmt, go doc, gofmt, gradle, ./gradlew, mvn,
     ./mvnw, make, mkdir, touch, rmdir, cp, mv, tee, sed -i, sed -i.bak, sed -E -i, sed -r -i, sed -Ei, git add, git
     commit, git switch, git checkout, git stash, git stash push, git stash pop, git stash apply, git merge, git
-    rebase, git restore --staged, git mv, git worktree add, git worktree prune, curl, docker ps, docker images,
-    docker logs, kill"""
+    rebase, git restore --staged, git reset, git mv, git worktree add, git worktree prune, curl, docker ps, docker
+    images, docker logs, kill"""
 )
 ACTIVATING = [
     f"{word} {place}/bin/activate" for word in ("source", ".") for place in (".venv", "venv", "./.venv", "./venv")
@@ -73,6 +73,7 @@ NOT_LIGHTLY = _listed(
     release, docker push, docker --push, podman push, podman --push, gh, glab, chmod -*, chown, kubectl, helm,
     terraform, vercel, netlify, wrangler, firebase, aws, gcloud, az"""
 )
+TAKEN_BACK = ["git reset *"]  # with the options of its table, which leave every file as it is
 # A shell that is given no script runs what it is fed.
 SHELLS_THAT_READ = [
     f"{shell}{words}"
@@ -134,7 +135,7 @@ def _workspace() -> Permissions:
 def _trusted() -> Permissions:
     not_lightly = [f"{program} *" for program in NOT_LIGHTLY]
     asked = _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask")
-    return Permissions("allow", [*_removing(REMOVING_TREES), *asked])
+    return Permissions("allow", [*_removing(REMOVING_TREES), *_for_commands(TAKEN_BACK, "allow"), *asked])
 
 
 IN_WORDS: Mapping[str, str] = {

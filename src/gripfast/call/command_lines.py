@@ -10,6 +10,7 @@ from typing import TypeAlias
 from gripfast.call.decision import Action, Decision, PermissionRule, strictest
 from gripfast.call.places import LinePlaces, may_place_links, without_command
 from gripfast.call.resolved import git_problem, is_shadowed, npx_problem, program_problem, removal_problem
+from gripfast.call.shell.advice import instead_of
 from gripfast.call.shell.commands import CommandPattern, Tables, command_pattern, open_words_problem, plainly
 from gripfast.call.shell.denied import DEEPEST, Words, sightings, unknown_where_run, unproved_text, walked
 from gripfast.call.shell.options import WRITING, Program
@@ -17,6 +18,7 @@ from gripfast.call.shell.programs import GIT_CHANGING, INTERPRETERS, PROJECT, SH
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.recogniser import Proved, recognise
 from gripfast.call.shell.words import (
+    LEFT_TO_RULES,
     Argv,
     Command,
     NotProvable,
@@ -185,8 +187,8 @@ class LineRules:
         opened = [self._judge_redirect(redirect, places) for redirect in command.redirects]
         if command.words:
             judged = self._judge_command(command.words, places)
-            if judged.action == "allow" and judged.rule is not None and command.assigned and _makes(command.words):
-                judged = Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
+            if command.assigned and judged.action == "allow":
+                judged = self._with_assigned(command, judged)
             found = strictest([judged, *opened]) if opened else judged
             leading = ""
             if judged.action == "ask" and all(decision.action == "allow" for decision in opened):
@@ -194,6 +196,21 @@ class LineRules:
             return Decision(found.action, found.reason, found.rule, (plain_words(command.words),), (), leading)
         names = ", ".join(name for name, _ in command.assigned)
         return strictest([Decision("allow", f"sets {names}" if names else "opens files"), *opened])
+
+    def _with_assigned(self, command: Command, judged: Decision) -> Decision:
+        """An allowed command, with what is set for it. Where any code of the project may run, that code may also be
+        told where its modules are, if that is inside."""
+        for name, value in command.assigned:
+            named = name in LEFT_TO_RULES and self.default_action == "allow" and _runs_project(command.words)
+            inside = isinstance(value, str) and not any(map(self.places.workspace.outside, value.split(":")))
+            if name in LEFT_TO_RULES and not (named and inside):
+                return Decision(*self._not_allowed(f"setting `{name}` may change what runs"))
+        if judged.rule is not None and _makes(command.words):
+            return Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
+        return judged
+
+    def _not_allowed(self, reason: str) -> tuple[Action, str]:
+        return "deny" if self._denies_the_rest() else "ask", reason
 
     def _leading(self, argv: Argv, places: LinePlaces) -> str:
         """The leading words that a person would call "this command": `npm run`, `docker`. None for a command that
@@ -219,10 +236,14 @@ class LineRules:
         denied = _first_caught(self.denies, seen)
         if denied is not None:
             return _by(*denied)
-        asked = _first_caught(self.asks, seen) or _first_perhaps((self.denies, self.asks), seen)
-        allowed = self._first_allow(argv, None if asked is None else asked[0].order, places)
+        asked = _first_caught(self.asks, seen)
+        perhaps = None if asked is not None else _first_perhaps((self.denies, self.asks), seen)
+        first = asked or perhaps
+        allowed = self._first_allow(argv, None if first is None else first[0].order, places)
         if asked is not None:
-            return allowed or replace(_by(*asked), action="ask")
+            return allowed or _by(*asked)
+        if perhaps is not None:
+            return allowed or _perhaps_by(argv, *perhaps)
         if allowed is not None and allowed.action == "allow":
             return allowed
         if depth == DEEPEST or is_shadowed(argv, places):
@@ -257,6 +278,7 @@ class LineRules:
         doubt: Decision | None = None
         specific = -1
         argv, places = places.as_git_moves(argv)
+        argv = places.as_activated(argv)
         plain, named = plainly(argv), self._by_name(argv)
         for known in _about(self.allows, plain[0]):
             if before is not None and known.order > before:
@@ -270,7 +292,7 @@ class LineRules:
                 return _by(known, words)
             if len(known.pattern.words) > specific:
                 specific = len(known.pattern.words)
-                doubt = Decision("ask", f"{problem} (the rule was: {known.rule})", known.rule)
+                doubt = Decision("ask", f"{problem}{_advice(argv)} (the rule was: {known.rule})", known.rule)
         return doubt
 
     def _by_name(self, argv: Argv) -> Argv:
@@ -297,10 +319,11 @@ class LineRules:
         if self.default_action == "allow" and (problem := self._what_is_unsafe_anyway(argv, places)) is not None:
             return Decision("ask", problem)
         reason = f"`{_shown(argv)}`: no rule is about it, and the default is {self.default_action}"
-        return Decision(self.default_action, reason)
+        return Decision(self.default_action, reason + _advice(argv))
 
     def _what_is_unsafe_anyway(self, argv: Argv, places: LinePlaces) -> str | None:
         """What is unsafe even with every option allowed: changing what later words mean, or leaving the workspace."""
+        argv = places.as_activated(argv)
         if argv[0] in SHELL_STATE and not self._is_known_builtin(argv, places):
             return f"`{argv[0]}` changes what later commands mean"
         if argv[0] == "env" and (problem := _environment_problem(argv)) is not None:
@@ -373,6 +396,10 @@ def _runs_its_input(argv: Argv) -> bool:
     return len(rest) == len(argv) - 1 and all(_FROM_INPUT.fullmatch(str(word)) for word in rest)
 
 
+def _runs_project(argv: Argv) -> bool:
+    return str(argv[0]).rpartition("/")[2] in PROJECT
+
+
 def _makes(argv: Argv) -> bool:
     return any(text.endswith("make") and text.rpartition("/")[2] in ("make", "gmake") for text in map(str, argv))
 
@@ -434,6 +461,21 @@ def _first_perhaps(shelves: Iterable[_Shelf], seen: Sequence[tuple[Words, int]])
 
 def _by(known: _Known, words: Words) -> Decision:
     return Decision(known.rule.action, f"`{_shown(words)}`: decided by {known.rule}", known.rule)
+
+
+def _advice(argv: Argv) -> str:
+    """What would work instead of a command that installs or fetches something for more than the project."""
+    advice = instead_of(argv)
+    return f"; {advice}" if advice else ""
+
+
+def _perhaps_by(argv: Argv, known: _Known, words: Words) -> Decision:
+    """The question about a command that a rule may be about, depending on words that only the shell knows."""
+    if (unknown := unknown_where_run(argv)) is not None:
+        return Decision("ask", f"`{argv[0]}` may run `{_shown((unknown,))}`, which is known only later")
+    return Decision(
+        "ask", f"`{_shown(words)}`, which is known only later, may be what {known.rule} is about", known.rule
+    )
 
 
 def _shown(words: Words) -> str:

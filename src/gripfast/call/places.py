@@ -18,6 +18,7 @@ MOST_DIRECTORIES = 16
 # be devices or the network.
 _HARMLESS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 _AT_HOME = re.compile(r"\$\{?(?:HOME|OLDPWD|TMPDIR|XDG_\w+)\b|(?:^|[=:])~")
+_ACTIVATES = re.compile(r"(?:^|/)(\.?venv/bin/activate)$")
 _GLOB_MARKS = re.compile(r"[*?\[\]!^]")
 _QUOTES = str.maketrans("", "", "\"'\\")
 
@@ -186,6 +187,18 @@ class LinePlaces:
             return argv, self
         moved = tuple(posixpath.normpath(posixpath.join(where, argv[2])) for where in self.directories)
         return ("git", *argv[3:]), replace(self, directories=tuple(dict.fromkeys(moved)))
+
+    def as_activated(self, argv: Argv) -> Argv:
+        """`source ../.venv/bin/activate` by its plain name, if that is an environment of the workspace. A directory
+        that the line itself enters may be a link, so that `..` would lead elsewhere."""
+        if len(argv) != 2 or argv[0] not in ("source", ".") or not isinstance(argv[1], str):
+            return argv
+        found = _ACTIVATES.search(argv[1])
+        if found is None or self.is_lost or len(self.directories) > 1 or not self.directories[0].startswith("/"):
+            return argv
+        file = posixpath.normpath(posixpath.join(self.directories[0], argv[1]))
+        climbs = ".." in argv[1].lstrip("./").split("/")
+        return (argv[0], found[1]) if self.workspace.holds(file) and not climbs else argv
 
     def after(self, command: Command) -> LinePlaces:
         """The places for the next command."""

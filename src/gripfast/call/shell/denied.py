@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gripfast.call.shell.programs import BEFORE_SUBCOMMAND, INTERPRETERS, WRAPPERS
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.recogniser import LONGEST_LINE, Proved, recognise
-from gripfast.call.shell.words import Script, Unknown, Word
+from gripfast.call.shell.words import LEFT_TO_RULES, Script, Unknown, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
@@ -152,7 +152,11 @@ def _read(line: str) -> Sequence[Words] | None:
     if isinstance(proof, Proved):
         return proof.commands
     script = read_script(line)
-    return [command.words for command in script.commands if command.words] if isinstance(script, Script) else None
+    if not isinstance(script, Script) or any(
+        name in LEFT_TO_RULES for part in script.commands for name, _ in part.assigned
+    ):
+        return None
+    return [command.words for command in script.commands if command.words]
 
 
 def commands_seen(line: str) -> Sequence[Words]:

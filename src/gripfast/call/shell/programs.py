@@ -415,6 +415,7 @@ _TABLES: Mapping[str, Program] = {
     ),
     "git rebase": Program("-q --continue --abort --skip --quiet --autostash --onto=TEXT --stat", operands="refs"),
     "git restore --staged": Program("-q --quiet"),
+    "git reset": Program("-q -N --quiet --soft --mixed --intent-to-add"),
     "git mv": Program("-v -n -k", operands="moved"),
     "git worktree add": Program("-b=TEXT -q --detach --quiet", operands="written"),
     "git worktree prune": Program("-n -v", operands="none"),
@@ -594,8 +595,8 @@ BUILTINS = frozenset(
 )
 # git commands that change something: hooks and filters are part of what they do.
 GIT_CHANGING = frozenset(
-    """add,commit,switch,checkout,stash,stash push,stash pop,stash apply,merge,rebase,mv,restore,worktree add,worktree
-    prune,tag""".replace("\n    ", " ").split(",")
+    """add,commit,switch,checkout,stash,stash push,stash pop,stash apply,merge,rebase,mv,restore,reset,worktree
+    add,worktree prune,tag""".replace("\n    ", " ").split(",")
 ) - {"stash list", "stash show"}
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from gripfast.call.shell.recogniser import MEANING, RESERVED, line_problem
 from gripfast.call.shell.words import (
+    LEFT_TO_RULES,
     Command,
     NotProvable,
     Redirect,
@@ -386,7 +387,8 @@ class _Reader:
                 break
             elif not words and (assignment := _ASSIGNMENT.match(self.text, self.at)) is not None:
                 self.at = assignment.end()
-                assigned.append((assignment[1], self._value()))
+                value = self._value()
+                assigned.append((assignment[1], Unknown(str(value)) if assignment[2] == "+=" else value))
             elif words:
                 words += self._expanded_word()
             else:
@@ -398,7 +400,8 @@ class _Reader:
     def _finish(self, words: list[Word], assigned: list[tuple[str, Word]], redirects: list[Redirect]) -> None:
         reads = words[:1] == ["read"]
         for name, value in assigned:
-            if (problem := assignment_problem(name, value, reads=reads)) is not None:
+            left = words and name in LEFT_TO_RULES and isinstance(value, str)
+            if not left and (problem := assignment_problem(name, value, reads=reads)) is not None:
                 raise _StopError(problem)
             if not words:
                 self.variables.set(name, value)

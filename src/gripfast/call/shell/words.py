@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -56,6 +56,10 @@ class Command:
     repeated: bool = False
 
 
+# What a program that runs the project's code may be told before its name, if the rules say so.
+LEFT_TO_RULES = frozenset({"PYTHONPATH"})
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """Every command that a line can run, in the order they are written, and the values it gives to variables."""
@@ -102,6 +106,23 @@ _READ_BY_PROGRAMS = re.compile(
     re.VERBOSE,
 )
 _PLAIN_LOCALE = re.compile(r"(?:C|POSIX|C\.UTF-?8|en_US\.UTF-?8)?", re.IGNORECASE)
+# Names of the same families that only change what is printed or built, with the values for which that holds.
+_HARMLESS_VALUES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(values, re.ASCII)
+    for names, values in {
+        "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUTF8 PYTHONFAULTHANDLER": "[0-9]+",
+        "PYTHONIOENCODING": "(?i:utf-?8)",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT": "1",
+        "GOOS GOARCH GOARM GOAMD64": "[a-z0-9]+",
+        "GO111MODULE": "on|off|auto",
+        "CGO_ENABLED CARGO_INCREMENTAL": "[01]",
+        "CARGO_TERM_COLOR": "always|never|auto",
+        "GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS": "0",
+        "COLUMNS LINES GOMAXPROCS": "[0-9]{1,4}",
+        "TERM": "dumb|xterm|xterm-256color",
+    }.items()
+    for name in names.split()
+}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -113,6 +134,8 @@ def assignment_problem(name: str, value: Word | None, *, reads: bool = False) ->
     if upper == "IFS" and reads:
         return None
     if (upper == "LANG" or upper.startswith("LC_")) and isinstance(value, str) and _PLAIN_LOCALE.fullmatch(value):
+        return None
+    if isinstance(value, str) and name in _HARMLESS_VALUES and _HARMLESS_VALUES[name].fullmatch(value):
         return None
     if _SET_BY_BASH.fullmatch(upper) or _READ_BY_PROGRAMS.fullmatch(upper):
         return f"setting `{name}` may change what runs"

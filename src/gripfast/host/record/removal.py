@@ -20,6 +20,9 @@ _MADE_AGAIN = frozenset(
     """node_modules dist build out target coverage htmlcov __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox
     .next .nuxt .turbo .parcel-cache .eggs""".split()
 )
+# These are made again whether git ignores them or not: caches, and what a lock file beside them names.
+_CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+_LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 _UNRECORDED = frozenset({".git", "node_modules", ".venv"})
 
 Loss: TypeAlias = Callable[[str, os.stat_result], str | None]
@@ -60,15 +63,29 @@ def _problem(pattern: str, loss: Loss, is_ignored: Callable[[str], bool], roots:
         path = os.path.normpath(path)
         if path in roots or not is_below(path, *roots):
             return f"{path} is not recorded"
-        if os.path.basename(path) in _MADE_AGAIN and not os.path.islink(path) and is_ignored(path):
+        if _is_made_again(path, is_ignored):
             continue
         for entry in _entries(path):
             count += 1
             if count > _MOST_ENTRIES:
                 return f"more than {_MOST_ENTRIES} files, too many to look through"
             if (reason := _lost(entry, loss)) is not None:
-                return f"{entry} could not be brought back: {reason}"
+                return f"{entry} could not be brought back: {reason}{_hint(path)}"
     return None
+
+
+def _is_made_again(path: str, is_ignored: Callable[[str], bool]) -> bool:
+    """Whether a directory holds only what a build, an installation or a program makes again."""
+    folder, name = os.path.split(path)
+    if name not in _MADE_AGAIN or os.path.islink(path):
+        return False
+    locked = name == "node_modules" and any(os.path.isfile(os.path.join(folder, lock)) for lock in _LOCKS)
+    return name in _CACHES or locked or is_ignored(path)
+
+
+def _hint(path: str) -> str:
+    name = os.path.basename(path)
+    return f" (if {name} can be made again, name it in .gitignore)" if name in _MADE_AGAIN else ""
 
 
 def _lost(path: str, loss: Loss) -> str | None:

@@ -194,11 +194,12 @@ class LinePlaces:
         if len(argv) != 2 or argv[0] not in ("source", ".") or not isinstance(argv[1], str):
             return argv
         found = _ACTIVATES.search(argv[1])
-        if found is None or self.is_lost or len(self.directories) > 1 or not self.directories[0].startswith("/"):
+        if found is None or self.is_lost or len(self.directories) != 1:
             return argv
-        file = posixpath.normpath(posixpath.join(self.directories[0], argv[1]))
+        file = posixpath.normpath(posixpath.join(*self.directories, argv[1]))
         climbs = ".." in argv[1].lstrip("./").split("/")
-        return (argv[0], found[1]) if self.workspace.holds(file) and not climbs else argv
+        inside = file.startswith("/") and self.workspace.holds(file)
+        return (argv[0], found[1]) if inside and not climbs else argv
 
     def after(self, command: Command) -> LinePlaces:
         """The places for the next command."""

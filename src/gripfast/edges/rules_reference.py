@@ -24,6 +24,14 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "`git add`, `commit`, `switch`, `stash`, `merge`, `rebase`, `tag`",
         ("git add -A", "git commit -m x", "git rebase main", "git tag v1"),
     ),
+    ("`git reset` that leaves the files as they are", ("git reset HEAD a", "git reset --soft HEAD~1")),
+    ("`git reset --hard`, `git clean`", ("git reset --hard", "git clean -fd")),
+    (
+        "variables that only change what is built or printed",
+        ("CGO_ENABLED=0 go build", "CI=1 npm test", "RUST_BACKTRACE=1 cargo test"),
+    ),
+    ("`PYTHONPATH` that leads into the workspace", ("PYTHONPATH=src pytest", "PYTHONPATH=src python3 -m pytest")),
+    ("variables that change what runs: `PATH`, `LD_PRELOAD` …", ("PATH=. ls", "LD_PRELOAD=x pytest")),
     (
         "`cp`, `mv`, `mkdir`, `sed -i`, `tee`, `>` inside the workspace",
         ("cp a b", "mkdir -p x", "sed -i s/a/b/ a", "ls > out"),

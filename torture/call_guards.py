@@ -25,6 +25,7 @@ ASKING = "tests/call/test_asking.py"
 RULES = "tests/call/test_rules.py"
 RECOGNISER = "tests/call/test_recogniser.py"
 STRINGS = "tests/call/test_attacks.py"
+LEVEL_TWO = "tests/call/test_level_two.py"
 CONFIG = "tests/builtin/test_config.py"
 FIT = "tests/call/cache/test_fit.py"
 STORES = "tests/call/cache/test_stores.py"
@@ -315,6 +316,99 @@ SHELL_LINE_GUARDS: tuple[Guard, ...] = (
     ),
 )
 
+LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
+    Guard(
+        "a word that only the shell knows is no program",
+        "call/shell/reader.py::_Reader._program",
+        value("word", "_word", by="str($it)"),
+        f"{LEVEL_TWO} -k could_run_something_else",
+    ),
+    Guard(
+        "variables that change what runs are not set",
+        "call/shell/reader.py::_Reader._finish",
+        never("assignment_problem"),
+        f"{LEVEL_TWO} -k 'could_run_something_else or only_changes'",
+    ),
+    Guard(
+        "modules of elsewhere are not put before the project's",
+        "call/command_lines.py::LineRules._with_assigned",
+        never("named", "inside"),
+        f"{LEVEL_TWO} -k where_its_modules_are",
+    ),
+    Guard(
+        "variables in a text for a shell count too",
+        "call/shell/denied.py::_read",
+        drop("LEFT_TO_RULES"),
+        f"{LEVEL_TWO} -k where_its_modules_are",
+    ),
+    Guard(
+        "variables that are calculated are numbers",
+        "call/shell/reader.py::read_script",
+        never("variables"),
+        f"{LEVEL_TWO} -k could_run_something_else",
+    ),
+    Guard(
+        "a descriptor that is closed ends before a word",
+        "call/shell/reader.py::_Reader._redirect",
+        never("startswith", "-"),
+        f"{LEVEL_TWO} -k could_run_something_else",
+    ),
+    Guard(
+        "no command follows a text inside a substitution",
+        "call/shell/reader.py::_Reader._pipeline",
+        never("has_heredoc"),
+        f"{LEVEL_TWO} -k could_run_something_else",
+    ),
+    Guard(
+        "no text is inside other commands of a substitution",
+        "call/shell/reader.py::_Reader._heredoc",
+        never("depth"),
+        f"{LEVEL_TWO} -k could_run_something_else",
+    ),
+    Guard(
+        "a shell is not fed a text",
+        "call/command_lines.py::LineRules._read",
+        never("is_fed"),
+        f"{STRINGS} -k however_its_words",
+    ),
+    Guard(
+        "a file that the shell writes is judged like Write",
+        "call/places.py::LinePlaces.redirection",
+        never("way"),
+        f"{LEVEL_TWO} -k judged_like_write",
+    ),
+    Guard(
+        "a word that may be an option is asked about",
+        "call/shell/options.py::_read_unknown",
+        never("may_be_option"),
+        f"{LEVEL_TWO} -k may_be_an_option",
+    ),
+    Guard(
+        "a program that only looks is not the workspace's",
+        "call/resolved.py::program_problem",
+        never("inside", "only_looks"),
+        f"{LEVEL_TWO} -k file_it_resolves_to",
+    ),
+    Guard(
+        "a program that another one runs is not the workspace's",
+        "call/command_lines.py::LineRules._judge_run",
+        never("is_shadowed"),
+        f"{LEVEL_TWO} -k another_program_runs",
+    ),
+    Guard(
+        "aliases, traps and functions shadow no program",
+        "call/command_lines.py::LineRules._what_is_unsafe_anyway",
+        never("SHELL_STATE"),
+        f"{STRINGS} -k however_its_words",
+    ),
+    Guard(
+        "only an environment inside is activated",
+        "call/places.py::LinePlaces.as_activated",
+        condition("inside", "climbs", by="True"),
+        f"{LEVEL_TWO} -k activated",
+    ),
+)
+
 CONFIG_GUARDS: tuple[Guard, ...] = (
     Guard(
         "a workspace's file only narrows",
@@ -470,4 +564,12 @@ LISP_GUARDS: tuple[Guard, ...] = (
     ),
 )
 
-CALL_GUARDS = (*TOOL_GUARDS, *GATE_GUARDS, *SHELL_LINE_GUARDS, *CONFIG_GUARDS, *CACHE_GUARDS, *LISP_GUARDS)
+CALL_GUARDS = (
+    *TOOL_GUARDS,
+    *GATE_GUARDS,
+    *SHELL_LINE_GUARDS,
+    *LEVEL_TWO_GUARDS,
+    *CONFIG_GUARDS,
+    *CACHE_GUARDS,
+    *LISP_GUARDS,
+)

@@ -7,13 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gripfast.errors import InvalidArgument, NotDirectory, NotFound
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.scope import Scope
-from gripfast.text.fold import folded
+from gripfast.text.fold import folded, foldings
+from gripfast.text.patterns import closing
 
 
 def test_start_refuses_a_root_that_is_empty_missing_or_a_file(tmp_path: Path) -> None:
@@ -93,6 +96,18 @@ def test_patterns_match_as_they_say(pattern: str, matching: list[str], other: li
     patterns = Patterns([pattern])
     assert [path for path in matching if patterns.find(path, f"/root/{path}") is None] == []
     assert [path for path in other if patterns.find(path, f"/root/{path}") is not None] == []
+
+
+@given(
+    st.lists(st.sampled_from([".git", "git~1", "a", "A.b", "*.b", "a/b", "**/a/b", "x."]), min_size=1),
+    st.lists(st.sampled_from([".git", ".GIT.", "git~1", "a", "a.b ", "c.b", "b", "x"]), min_size=1, max_size=4),
+)
+def test_several_patterns_close_what_each_of_them_closes_and_the_first_is_named(
+    texts: list[str], names: list[str]
+) -> None:
+    path = "/".join(names)
+    closed = [text for text in texts if any(map(closing(text).fullmatch, foldings(path)))]
+    assert Patterns(texts).find(path, f"/root/{path}") == (closed[0] if closed else None)
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "[a", "{a", "a\0"])

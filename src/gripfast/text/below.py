@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def is_below(path: str, *bases: str) -> bool:
     """Whether an absolute path is one of these directories or lies in one."""
-    return any(after(base, path) is not None for base in bases)
+    return f"{path}/".startswith(tuple(f"{base.rstrip('/')}/" for base in bases))
 
 
 def after(base: str, path: str) -> str | None:

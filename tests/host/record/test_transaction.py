@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ import pytest
 from gripfast.errors import Conflict, SandboxViolation, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
+from gripfast.host.record.calls import CallsFile
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
-from gripfast.host.record.transaction import Step, Transaction, move_steps, recover, write_step
+from gripfast.host.record.transaction import Looks, Step, Transaction, move_steps, recover, write_step
 
 ROOM = 1 << 30
 
@@ -197,3 +200,64 @@ def test_a_journal_that_can_not_be_read_is_put_aside(bench: Bench) -> None:
     assert recover(bench.fs, bench.journals) == []
     assert bench.tree() == before
     assert (bench.journals / "x.unreadable").exists()
+
+
+def test_a_file_that_was_compared_is_not_read_again_unless_it_looks_different(tmp_path: Path) -> None:
+    path, long_after = tmp_path / "f", time.time_ns() + 10**10
+    path.write_text("old\n")
+    looks, then = Looks(), path.stat()
+    looks.add("f", then, long_after)
+    assert looks.is_same("f", path.stat()) and not looks.is_same("g", path.stat())
+    path.write_text("new\n")
+    while path.stat().st_ctime_ns == then.st_ctime_ns:  # it moves in steps of some milliseconds
+        os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert path.stat().st_size == then.st_size
+    assert not looks.is_same("f", path.stat()), "the time of the last change of the inode can't be set back"
+
+
+def test_a_file_changed_a_moment_ago_is_read_again(tmp_path: Path) -> None:
+    """Its time moves in steps: it could be changed once more without a new one."""
+    path = tmp_path / "f"
+    path.write_text("old\n")
+    looks, found = Looks(), path.stat()
+    looks.add("f", found, found.st_ctime_ns + 1_000_000)
+    assert not looks.is_same("f", found)
+
+
+def test_what_changes_between_plan_and_commit_is_not_lost(tmp_path: Path) -> None:
+    bench, looks = Bench(tmp_path), Looks()
+    steps = bench.steps()
+    for step in steps:
+        looks.add(step.path, os.lstat(step.path) if os.path.lexists(step.path) else None, time.time_ns() + 10**10)
+    (bench.root / "a").write_text("somebody else's\n")
+    with (
+        Transaction(bench.fs, bench.contents, bench.journals, looks) as change,
+        pytest.raises(Conflict, match="changed by somebody else"),
+    ):
+        change.prepare(steps)
+    assert (bench.root / "a").read_text() == "somebody else's\n"
+
+
+def test_many_replaced_files_leave_no_descriptor_open(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    paths = [bench.root / f"f{number}" for number in range(150)]
+    for path in paths:
+        path.write_text("old\n")
+    before = set(os.listdir("/dev/fd"))
+    with Transaction(bench.fs, bench.contents, bench.journals) as change:
+        change.prepare([write_step(bench.contents, str(p), bench.state(p.name), b"new\n", 0o644) for p in paths])
+        change.commit()
+    assert {path.read_text() for path in paths} == {"new\n"}
+    assert len(os.listdir("/dev/fd")) == len(before)
+
+
+def test_a_record_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "calls.jsonl"
+    lines = [json.dumps({"begins": number, "time": 1, "tool": "T", "arguments": "x" * 50}) for number in (1, 2)]
+    file.write_text("\n".join(lines) + "\n")
+    calls = CallsFile(file)
+    calls.look()
+    assert [call.number for call in calls.all()] == [1, 2]
+    file.write_text(lines[1] + "\n")
+    calls.look()
+    assert [call.number for call in calls.all()] == [2]

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gripfast.errors import InvalidArgument
-from gripfast.text.fold import foldings
+from gripfast.text.fold import folded, foldings
 from gripfast.text.patterns import closing
 
 MOST_PATTERNS = 1000
 MOST_CHARACTERS = 512 * 1024  # of all of them, compiled; a hostile workspace may bring some
+_PLAIN_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.~-]*(?<!\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Patterns:
         if len(self.texts) > MOST_PATTERNS:
             raise InvalidArgument(f"{len(self.texts)} path patterns; at most {MOST_PATTERNS} are allowed")
         self._all = list(_compiled(self.texts))
+        self._names = frozenset(folded(text) for text in self.texts if _PLAIN_NAME.fullmatch(text))
+        self._others = [pattern for pattern in self._all if not _PLAIN_NAME.fullmatch(pattern.text)]
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -43,7 +46,8 @@ class Patterns:
         if not self._all:
             return None
         from_root, from_top = foldings(relative), foldings(absolute)
-        for pattern in self._all:
+        names = {name for path in from_root for name in path.split("/")}
+        for pattern in self._others if self._names.isdisjoint(names) else self._all:  # most are plain names
             if any(map(pattern.regex.fullmatch, from_top if pattern.absolute else from_root)):
                 return pattern.text
         return None

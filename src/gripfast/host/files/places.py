@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.scope import Scope
-from gripfast.host.program.own import own_places
-from gripfast.text.below import after, is_below
+from gripfast.host.program.own import is_own
+from gripfast.text.below import after
 
 # Protected names for which no question is asked: git's own, and what configures this program.
 _NEVER_ASKED = (".git", "git~1", "**/.config/gripfast", "gripfast.toml", ".gripfast.toml", ".gripfast")
@@ -27,15 +27,14 @@ class ClosedPlaces:
         """Why a place may be neither read nor written, in a few words; None when it may."""
         if pattern := self._matched(self._scope.deny, absolute):
             return f"the deny pattern `{pattern}`"
-        secret = (own.path for own in own_places() if own.secret)
-        return OWN_SECRET if is_below(absolute, *secret) else None
+        return OWN_SECRET if is_own(absolute, secret=True) else None
 
     def protected(self, absolute: str, *, lifted: bool = False) -> str | None:
         """Why a place may not be written, in a few words; None when neither its name nor we forbid it.
         `lifted`: after a person's yes."""
         if pattern := self._matched(self._never if lifted else self._scope.protect, absolute):
             return f"`{pattern}`"
-        return OWN_CODE if is_below(absolute, *(own.path for own in own_places())) else None
+        return OWN_CODE if is_own(absolute) else None
 
     def _matched(self, patterns: Patterns, absolute: str) -> str | None:
         if not patterns:

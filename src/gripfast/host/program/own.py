@@ -9,6 +9,7 @@ import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from gripfast.host.program.places import private_places
 from gripfast.host.program.programs import find_program, interpreter
@@ -17,6 +18,9 @@ from gripfast.text.below import is_below
 _PROGRAMS = ("bwrap", "git", "rg", "bash", "sh")
 _HOMES = ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")  # what `private_places` depends on
 _given: dict[str, bool] = {}
+
+_Given: TypeAlias = tuple[tuple[str, bool], ...]
+_Homes: TypeAlias = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,27 @@ def in_use(path: str | os.PathLike[str], *, secret: bool = False) -> None:
 
 def own_places() -> tuple[OwnPlace, ...]:
     """The real paths of all our own places, as they are now."""
-    return _places(tuple(_given.items()), tuple(os.environ.get(name) for name in _HOMES))
+    return _places(*_depends_on())
+
+
+def _depends_on() -> tuple[_Given, _Homes]:
+    return tuple(_given.items()), tuple(map(os.environ.get, _HOMES))
 
 
 @functools.lru_cache(maxsize=8)
-def _places(given: tuple[tuple[str, bool], ...], _homes: tuple[str | None, ...]) -> tuple[OwnPlace, ...]:
+def _places(given: _Given, _homes: _Homes) -> tuple[OwnPlace, ...]:
     ours = (OwnPlace(path, secret) for path, secret in given)
     return (*(OwnPlace(path) for path in _code()), *ours, *(OwnPlace(path, True) for path in private_places()))
+
+
+def is_own(absolute: str, *, secret: bool = False) -> bool:
+    """Whether a real path is one of our own places or in one; with `secret`, one that can't be read."""
+    return f"{absolute}/".startswith(_beginnings(secret, *_depends_on()))
+
+
+@functools.lru_cache(maxsize=16)
+def _beginnings(secret: bool, given: _Given, homes: _Homes) -> tuple[str, ...]:
+    return tuple(f"{place.path.rstrip('/')}/" for place in _places(given, homes) if place.secret or not secret)
 
 
 def own_code_beneath(directory: str) -> str | None:

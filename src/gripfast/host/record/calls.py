@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from gripfast.host.record.states import PathState
 
 VERSION = 1
+_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,20 @@ def _digest_or_none(value: Any) -> str | None:
 @dataclass(slots=True)
 class _Reading:
     calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    announced: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
+    """What calls that have not ended are about to change, as it was read; the line of the end has it all again."""
     broken: int = 0
+
+    def call(self, number: int) -> RecordedCall | None:
+        if self.announced.get(number):
+            try:
+                _add(self, number, [PathDelta.from_json(change) for change in self.announced.pop(number)])
+            except _UNREADABLE:
+                self.broken += 1
+        return self.calls.get(number)
+
+    def all(self) -> list[RecordedCall]:
+        return [call for number in sorted(self.calls) if (call := self.call(number)) is not None]
 
 
 def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
@@ -116,9 +131,9 @@ def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
     for line in _lines(file):
         try:
             _read_line(reading, json.loads(line))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except _UNREADABLE:
             reading.broken += 1
-    return [call for _, call in sorted(reading.calls.items())], reading.broken
+    return reading.all(), reading.broken
 
 
 class CallsFile:
@@ -136,6 +151,8 @@ class CallsFile:
         """Reads what is new. Gives the number of this look."""
         try:
             with open(self._file, "rb") as opened:
+                if os.fstat(opened.fileno()).st_size < self._read:  # another file by now
+                    self._read, self._reading, self._changed = 0, _Reading(), {}
                 opened.seek(self._read)
                 lines = opened.read().splitlines(keepends=True)
         except OSError:
@@ -152,7 +169,7 @@ class CallsFile:
             value = json.loads(line)
             _read_line(self._reading, value)
             number = next((value[key] for key in ("call", "begins", "announces", "adds") if key in value), None)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except _UNREADABLE:
             self._reading.broken += 1
             return
         if number is not None:
@@ -163,14 +180,18 @@ class CallsFile:
     def calls(self, since: int = 0) -> list[RecordedCall]:
         """The calls that changed after a look, in their order."""
         found = [number for number, look in self._changed.items() if look > since]
-        return [self._reading.calls[number] for number in sorted(found) if number in self._reading.calls]
+        return [call for number in sorted(found) if (call := self._reading.call(number)) is not None]
 
     def last_of(self, tool: str) -> RecordedCall | None:
         """The last call of a tool that succeeded."""
         return self._reading.calls.get(self._last.get(tool, 0))
 
     def call(self, number: int) -> RecordedCall | None:
-        return self._reading.calls.get(number)
+        return self._reading.call(number)
+
+    def all(self) -> list[RecordedCall]:
+        """All calls so far, in their order."""
+        return self._reading.all()
 
 
 def _lines(file: Path) -> Iterator[bytes]:
@@ -187,9 +208,10 @@ def _read_line(reading: _Reading, value: Any) -> None:
         call = RecordedCall(number, float(value["time"]), str(value["tool"]), str(value["arguments"]), ended=False)
         reading.calls[number] = call
     elif "announces" in value:
-        _add(reading, int(value["announces"]), [PathDelta.from_json(change) for change in value["changes"]])
+        reading.announced.setdefault(int(value["announces"]), []).extend(value["changes"])
     elif "adds" in value:
         number = int(value["adds"])
+        reading.call(number)
         _add(reading, number, [PathDelta.from_json(change) for change in value["changes"]])
         call = reading.calls[number]
         more = map(str, value.get("uncovered", ()))
@@ -197,6 +219,7 @@ def _read_line(reading: _Reading, value: Any) -> None:
     elif "call" in value:
         call = RecordedCall.from_json(value)
         reading.calls[call.number] = call
+        reading.announced.pop(call.number, None)
     elif "record" not in value:
         raise ValueError("an unknown kind of line")
 

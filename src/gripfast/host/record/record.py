@@ -18,7 +18,7 @@ from gripfast.errors import NotFound
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.watch import Mark, PathChange, Watch
 from gripfast.host.files.witness import WITNESS, Replacement
-from gripfast.host.record.calls import VERSION, PathDelta, RecordedCall, merged, read_calls
+from gripfast.host.record.calls import VERSION, CallsFile, PathDelta, RecordedCall, merged
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.cover import Cover
 from gripfast.host.record.others import Others, own_part
@@ -63,6 +63,8 @@ class Record:
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
         self.directory = session_directory(fs.roots[0], session)
+        self._calls = CallsFile(self.file)
+        self._reading = threading.Lock()
         self.contents = Contents(self.directory / "contents", self.options.quota)
         self.others = Others(self.directory)
         self.cover = Cover(self.contents, self.options, fs.roots)
@@ -156,7 +158,9 @@ class Record:
 
     def calls(self) -> list[RecordedCall]:
         """All calls so far."""
-        return read_calls(self.file)[0]
+        with self._reading:
+            self._calls.look()
+            return self._calls.all()
 
     def call(self, number: int) -> RecordedCall:
         """Raises NotFound for a number that no call has."""

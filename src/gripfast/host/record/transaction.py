@@ -40,7 +40,7 @@ _ANY_SIZE = 1 << 62
 _SYNCED = 16  # files that are synced one by one; more are synced together
 _HELD_BYTES = 32 * 1024**2  # of contents that are read once and not twice
 _RACY_NS = 100_000_000  # times of files move in steps, on some file systems of 10 ms
-_CLOSERS, _MOST_OPEN = 4, 64
+_CLOSERS, _BATCH, _MOST_BATCHES = 2, 32, 4  # descriptors of replaced files that wait to be closed
 _MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
 
 _Look: TypeAlias = tuple[int, int, int, int, int, int]
@@ -72,13 +72,14 @@ def move_steps(source: str, before: PathState, target: str, replaced: PathState 
 class Transaction:
     """Prepare, then commit. Left without a commit, nothing was done. Not for use by two threads."""
 
-    def __init__(self, fs: ScopedFs, contents: Contents, journals: Path) -> None:
+    def __init__(self, fs: ScopedFs, contents: Contents, journals: Path, looks: Looks | None = None) -> None:
+        """`looks` are files that were compared already, while the steps were planned."""
         self._fs = fs
         self._contents = contents
         self._journals = journals
         self._steps: list[Step] = []
         self._held = contextlib.ExitStack()
-        self._known = _Known(contents)
+        self._known = _Known(contents, looks or Looks())
 
     def prepare(self, steps: Iterable[Step]) -> None:
         """Locks the directories, in one order; checks that every path is what it must be; stores what is there.
@@ -88,10 +89,11 @@ class Transaction:
         self._steps = _with_missing_directories(self._fs, list(steps))
         self._lock()
         for step in self._steps:
+            at = time.time_ns()
             with _entry(self._fs, step, self._steps) as place:
-                if place is not None:
+                if place is not None and not self._known.looks.is_same(step.path, place.stat):
                     _require(place, step.before, step.path)
-                    self._known.saw(step.path, place.stat)
+                    self._known.looks.add(step.path, place.stat, at)
                 self._keep(place, step)
 
     @property
@@ -130,7 +132,7 @@ class Transaction:
                 self._sync_together()
             journal.remove()
         except BaseException as error:
-            _apply(self._fs, _Known(self._contents), [step.inverse() for step in self._steps], lenient=True)
+            _apply(self._fs, _Known(self._contents, Looks()), [step.inverse() for step in self._steps], lenient=True)
             journal.remove()
             if isinstance(error, OSError):
                 raise Internal(f"nothing was changed: {error.strerror}") from error
@@ -203,15 +205,31 @@ def _require(place: ResolvedPath, expected: PathState, path: str) -> None:
         raise Conflict(message, details={"path": path})
 
 
+class Looks:
+    """How files were when their content was compared: one that looks the same still has that content."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Look] = {}
+
+    def add(self, path: str, found: os.stat_result | None, at: int) -> None:
+        """`at`: a moment before `found`, in nanoseconds, and the content was read after both. A file changed so
+        shortly before could have been changed again without a new time."""
+        if found is not None and stat.S_ISREG(found.st_mode) and at - found.st_ctime_ns > _RACY_NS:
+            self._seen[path] = _look(found)
+
+    def is_same(self, path: str, found: os.stat_result | None) -> bool:
+        return found is not None and self._seen.get(path) == _look(found)
+
+
 class _Known:
     """What was learned while a transaction was prepared, so that nothing is read twice: contents, as many as fit into
     memory, and how files were that were compared."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, looks: Looks) -> None:
         self._contents = contents
         self._held: dict[str, bytes] = {}
         self._room = _HELD_BYTES
-        self._seen: dict[str, _Look] = {}
+        self.looks = looks
 
     def content(self, digest: str | None) -> bytes | None:
         held = self._held.get(digest or "")
@@ -222,14 +240,6 @@ class _Known:
             self._held[digest] = data
             self._room -= len(data)
         return data
-
-    def saw(self, path: str, found: os.stat_result | None) -> None:
-        """A file is as it must be. One changed this very moment could be changed again without a new time."""
-        if found is not None and stat.S_ISREG(found.st_mode) and time.time_ns() - found.st_ctime_ns > _RACY_NS:
-            self._seen[path] = _look(found)
-
-    def is_as_seen(self, path: str, found: os.stat_result | None) -> bool:
-        return found is not None and self._seen.get(path) == _look(found)
 
 
 def _look(found: os.stat_result) -> _Look:
@@ -253,35 +263,54 @@ def _apply(fs: ScopedFs, known: _Known, steps: Sequence[Step], *, lenient: bool 
 
 
 class _Closer:
-    """Closes descriptors in a few threads: the last one of a file that was replaced frees its blocks, which may wait
-    for the disk longer than all the rest of an undo."""
+    """Closes descriptors in a thread: the last one of a file that was replaced frees its blocks, which may wait for
+    the disk longer than all the rest of an undo. It does so in batches, each closed without Python's lock."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._room = threading.Semaphore(_MOST_OPEN)
+        self._batch: list[int] = []
+        self._waiting: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+        self._room = threading.Semaphore(_MOST_BATCHES)
         self._threads: list[threading.Thread] = []
 
     def take(self, fd: int) -> None:
+        self._batch.append(fd)
+        if len(self._batch) == _BATCH:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         self._room.acquire()
-        self._waiting.put(fd)
+        self._waiting.put(self._batch)
+        self._batch = []
         if len(self._threads) < _CLOSERS:
             self._threads.append(threading.Thread(target=self._close, daemon=True))
             self._threads[-1].start()
 
     def _close(self) -> None:
-        while (fd := self._waiting.get()) >= 0:
-            with contextlib.suppress(OSError):  # the file is replaced; only its room is freed late
-                os.close(fd)
+        while batch := self._waiting.get():
+            _close_all(batch)
             self._room.release()
 
     def __enter__(self) -> _Closer:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        _close_all(self._batch)
         for _ in self._threads:
-            self._waiting.put(-1)
+            self._waiting.put([])
         for thread in self._threads:
             thread.join()
+
+
+def _close_all(descriptors: list[int]) -> None:
+    """Errors don't matter: the files are replaced, only their room is freed late."""
+    runs: list[list[int]] = []
+    for fd in sorted(descriptors):
+        if runs and runs[-1][-1] == fd - 1:
+            runs[-1].append(fd)
+        else:
+            runs.append([fd])
+    for run in runs:
+        os.closerange(run[0], run[-1] + 1)
 
 
 def _depth(step: Step) -> int:
@@ -301,7 +330,7 @@ class _Applying:
 
     def _is_ours(self, place: ResolvedPath, step: Step) -> bool:
         """Whether what is there now is what the step begins with. On the way back: or what it ends with."""
-        if self._known.is_as_seen(step.path, place.stat):
+        if self._known.looks.is_same(step.path, place.stat):
             return True
         now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
         if step.before.is_same(now) or (now.kind == "absent" and _must_go_first(step)):
@@ -364,7 +393,8 @@ class _Applying:
         data = self._known.content(step.after.digest)
         if data is None:
             raise Internal(f"the content for `{escaped(step.path)}` is lost from the record")
-        with Fresh(place.dir_fd) as fresh, _old_file(place, self._closer) as old:
+        # A name costs less than none, and `recover` sweeps it; but one more than the file's own could fail to go.
+        with Fresh(place.dir_fd, nameless=place.stat is None) as fresh, _old_file(place, self._closer) as old:
             fresh.fill(data, old, sync=self._sync)
             os.fchmod(fresh.fd, step.after.mode)
             (fresh.publish_new if place.stat is None else fresh.publish_over)(place.name)
@@ -474,7 +504,7 @@ def _taken_back(fs: ScopedFs, file: Path, text: bytes) -> list[str]:
     try:
         for directory in sorted({step.path.rpartition("/")[0] for step in steps}):
             _sweep(directory, {state.target for step in steps for state in (step.before, step.after)})
-        _apply(fs, _Known(contents), [step.inverse() for step in steps], lenient=True)
+        _apply(fs, _Known(contents, Looks()), [step.inverse() for step in steps], lenient=True)
     except ToolError:
         return []  # another scope: whoever has the right one finds it
     file.unlink(missing_ok=True)

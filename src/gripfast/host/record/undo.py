@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ from gripfast.errors import InvalidArgument, NotFound, ToolError
 from gripfast.host.record.calls import PathDelta, RecordedCall
 from gripfast.host.record.record import CallEntry, Record
 from gripfast.host.record.states import ABSENT, PathState, state_at
-from gripfast.host.record.transaction import Step, Transaction
+from gripfast.host.record.transaction import Looks, Step, Transaction
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 
@@ -72,17 +73,17 @@ def undo(
     if save_mine is not None:
         _save(record, plan.foreign, save_mine)
     entry = record.begin("", "undo", " ".join(map(str, numbers)))
-    _perform(record, plan.steps, entry, numbers)
+    _perform(record, plan, entry, numbers)
     return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, entry.number)
 
 
-def _perform(record: Record, steps: Sequence[Step], entry: CallEntry, numbers: Sequence[int]) -> None:
-    deltas = [PathDelta(step.path, step.before, step.after) for step in steps]
+def _perform(record: Record, plan: _Plan, entry: CallEntry, numbers: Sequence[int]) -> None:
+    deltas = [PathDelta(step.path, step.before, step.after) for step in plan.steps]
     error = "INTERNAL"
     try:
         entry.announce(deltas)
-        with Transaction(record.fs, record.contents, record.journals) as change:
-            change.prepare(steps)
+        with Transaction(record.fs, record.contents, record.journals, plan.looks) as change:
+            change.prepare(plan.steps)
             change.commit()
         entry.add(deltas)
         error = None
@@ -126,6 +127,7 @@ class _Plan:
         self.steps: list[Step] = []
         self.refused: list[Refused] = []
         self.foreign: list[str] = []
+        self.looks = Looks()
         by_path: dict[str, list[tuple[int, PathDelta]]] = {}
         for call in chosen:
             for change in call.changes:
@@ -170,9 +172,12 @@ class _Plan:
 
     def _now(self, path: str) -> PathState:
         """What is there; nothing, if a directory on the way is about to be put back."""
+        at = time.time_ns()
         try:
             with self._record.fs.writable_entry(path) as place:
-                return ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+                state = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+                self.looks.add(path, place.stat, at)
+                return state
         except NotFound:
             if any(target.kind == "directory" and is_below(path, above) for above, target in self._targets.items()):
                 return ABSENT

@@ -89,7 +89,7 @@ def _plain(pattern: str) -> str:
 def _folded(text: str) -> Iterator[str]:
     """The alternatives as names are compared. A dot or a space means itself with a backslash or without."""
     for each in spread(text, text):
-        yield folded(re.sub(r"\\([. ])", r"\1", each))
+        yield folded(re.sub(r"\\(.)", lambda pair: pair[1] if pair[1] in ". " else pair[0], each, flags=re.DOTALL))
 
 
 def _exactly(text: str, whole: str) -> str:

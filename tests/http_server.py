@@ -38,11 +38,15 @@ class Server:
         )  # fmt: skip
         assert self.process.stderr is not None
         self.screen = ""
-        while "Ctrl-C" not in self.screen:
+        is_json = "json" in options
+        while "Ctrl-C" not in self.screen and not (is_json and self.screen):
             line = self.process.stderr.readline()
             assert line, self.screen
             self.screen += line
-        self.url = self.screen.split("  local  " if "  local  " in self.screen else " tools at ")[1].split()[0]
+        if is_json:
+            self.url = f"http://{json.loads(self.screen)['address']}/mcp"
+        else:
+            self.url = self.screen.split("  local  " if "  local  " in self.screen else " tools at ")[1].split()[0]
         self.port = int(self.url.split(":")[2].split("/")[0])
         own = home / "gripfast" / "http-token"
         self.token = own.read_text(encoding="ascii").strip() if own.exists() else ""

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import Asides, AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
-from gripfast.call.recorder import Recorder, RunningCall
+from gripfast.call.recorder import Recorder
 from gripfast.errors import Internal, InvalidArgument, ToolError, ToolNotFound, joined
 from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
 from gripfast.framework.definition import RawArguments, Tool, only_tool_errors
@@ -42,21 +42,33 @@ async def run_call(
     *,
     ask: AskCallback | None = None,
     deps: Mapping[str, Any] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> ToolMessage:
     """Runs one call. Never raises, except when it is cancelled.
 
-    `progress`, `ask` and `deps` belong to this call: where to report progress, whom to ask, and values for its
-    dependencies by id.
+    `progress`, `ask`, `deps` and `tell` belong to this call: where to report progress, whom to ask, values for its
+    dependencies by id, and who is told whether it was allowed.
     """
     if session.recorder is None:
-        return await _answer(session, call, progress, ask, deps, None)
+        return await _answer(session, call, progress, ask, deps, tell)
     entry = session.recorder.begin(call.id, call.name, argument_text(call))
     try:
-        message = await _answer(session, call, progress, ask, deps, entry)
+        message = await _answer(session, call, progress, ask, deps, _both(entry.decided, tell))
     except BaseException:
         entry.end(error="CANCELLED")
         raise
     return _with_note(message, entry.end(**_facts(message)))
+
+
+def _both(one: Callable[[str], None], other: Callable[[str], None] | None) -> Callable[[str], None]:
+    if other is None:
+        return one
+
+    def tell(decision: str) -> None:
+        one(decision)
+        other(decision)
+
+    return tell
 
 
 async def _answer(
@@ -65,11 +77,11 @@ async def _answer(
     progress: Callable[[Progress], None] | None,
     ask: AskCallback | None,
     deps: Mapping[str, Any] | None,
-    entry: RunningCall | None,
+    tell: Callable[[str], None] | None,
 ) -> ToolMessage:
     name = f"`{call.name[:80]}`"
     try:
-        message = await only_tool_errors(_run_steps(session, call, progress, ask, deps, entry), name, session.logger)
+        message = await only_tool_errors(_run_steps(session, call, progress, ask, deps, tell), name, session.logger)
     except ToolError as error:
         message = refusal(call, error)
         if session.secrets is not None:
@@ -89,10 +101,10 @@ async def _run_steps(
     progress: Callable[[Progress], None] | None,
     ask: AskCallback | None,
     deps: Mapping[str, Any] | None,
-    entry: RunningCall | None,
+    tell: Callable[[str], None] | None,
 ) -> ToolMessage:
     tool = session.find(call.name)
-    result = render(await _value(session, call, tool, progress, ask, deps, entry))
+    result = render(await _value(session, call, tool, progress, ask, deps, tell))
     content, ref = await session.cache.fit(result, output=tool.traits.output)
     session.finished = session.finished or tool.traits.ends
     code = result.exit_code if isinstance(result, TextResult) else None
@@ -106,14 +118,13 @@ async def _value(
     progress: Callable[[Progress], None] | None = None,
     ask: AskCallback | None = None,
     deps: Mapping[str, Any] | None = None,
-    entry: RunningCall | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Any:
     arguments = tool.arguments.parse(call.arguments)
     if session.secrets is not None and tool.traits.effect == "write":
         _refuse_placeholder(session.secrets(), arguments)
     if session.gate.hooks:
         arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
-        tell = None if entry is None else entry.decided
         asides = Asides(partial(_preview, session, tool, arguments), partial(_joins, session, tool, arguments, deps))
         gate = session.gate.check(call, tool, arguments, ask, tell, asides)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
@@ -292,7 +303,7 @@ class Session:
         entry = self.recorder.begin(call.id, call.name, argument_text(call))
         error: str | None = "CANCELLED"
         try:
-            work = _value(self, call, tool, None, ask, None, entry)
+            work = _value(self, call, tool, None, ask, None, entry.decided)
             value = await only_tool_errors(work, f"`{tool.name}`", self.logger)
             error = None
         except ToolError as fault:

@@ -17,6 +17,7 @@ from gripfast.edges.cli.loading import loading
 from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say
 from gripfast.edges.early import EARLY
+from gripfast.edges.logs import Log, LogFormat, logging_to
 from gripfast.edges.profiles import price
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
@@ -58,6 +59,13 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
     "`gripfast approvals`, a command goes on in the background. Default: 50, or what is known of the client. "
     "0: no limit, and no question waits."
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    help="Log each call on standard error: who, what, decision, time, bytes. Over HTTP the default is text.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log sessions and refused requests, too.")
+@click.option("--log-content", is_flag=True, help="Log arguments and answers, too, without known secrets.")
 @click.option("--else-any-port", is_flag=True, hidden=True)
 @click.option(
     "--own-code-in-reach",
@@ -73,6 +81,9 @@ def serve(
     idle_minutes: float,
     own_code_in_reach: bool,
     answer_within: float | None,
+    log_format: LogFormat | None,
+    verbose: bool,
+    log_content: bool,
     **access_options: Any,
 ) -> None:
     """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
@@ -86,11 +97,14 @@ def serve(
     settings = replace(settings, answer_within=answer_within)
     if not own_code_in_reach:
         _refuse_own_code_in_reach(settings)
-    with end_for_sure():
+    wanted = address is not None or log_format or verbose or log_content
+    logs = logging_to(log_format or "text", verbose=verbose, content=log_content)
+    with end_for_sure(), logs if wanted else nullcontext() as log:
         if address is None:
-            _on_stdio(settings)
+            _on_stdio(settings, log)
         else:
-            _over_http(settings, address, idle_minutes * 60, **access_options)
+            assert log is not None
+            _over_http(settings, log, address, idle_minutes * 60, **access_options)
 
 
 def _refuse_own_code_in_reach(settings: SessionSettings) -> None:
@@ -104,7 +118,7 @@ def _refuse_own_code_in_reach(settings: SessionSettings) -> None:
         )
 
 
-def _on_stdio(settings: SessionSettings) -> None:
+def _on_stdio(settings: SessionSettings, log: Log | None) -> None:
     _need_sdk()
     if settings.roots:  # without, the client names them later
         with as_usage_errors():
@@ -116,7 +130,10 @@ def _on_stdio(settings: SessionSettings) -> None:
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
     from gripfast.edges.mcp.stdio import serve_stdio  # noqa: PLC0415 - the same
 
-    anyio.run(serve_stdio, Sessions(settings, ask_for_roots=True), next(iter(EARLY), None))
+    sessions = Sessions(settings, ask_for_roots=True)
+    if log is not None:
+        sessions.observers.append(log)
+    anyio.run(serve_stdio, sessions, next(iter(EARLY), None))
 
 
 def _need_sdk() -> None:
@@ -129,6 +146,7 @@ def _need_sdk() -> None:
 
 def _over_http(
     settings: SessionSettings,
+    log: Log,
     address: str,
     idle: float,
     token_file: str | None,
@@ -140,7 +158,7 @@ def _over_http(
     else_any_port: bool,
 ) -> None:
     _need_sdk()
-    from gripfast.edges.mcp.http import Access, quiet_logs, serve_http  # noqa: PLC0415 - the same
+    from gripfast.edges.mcp.http import Access, serve_http  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.people import People  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
     from gripfast.edges.mcp.shares import Shares  # noqa: PLC0415 - the same
@@ -159,9 +177,8 @@ def _over_http(
         root = settings.working_directory()
         listening, got = listen(wanted, else_any_port=else_any_port)
         access = Access(got, tokens, hosts, origins)
-    quiet_logs()
     if wanted.port not in (0, got.port):
-        say(f"{wanted} is in use; serving on another port", err=True)
+        log.event("warning", "port", f"{wanted} is in use; serving on another port")
     console, link = _console(got, settings.config_file)
     token = _shown_token(tokens, token_file)
     facts = [
@@ -171,11 +188,16 @@ def _over_http(
         f"  token  {_token_line(tokens, token, token_file_path)}",
         *([f"  watch  {link}  (opens once)"] if link else []),
     ]
-    say(_banner(settings, public.text if public else f"http://{_host(access)}/mcp", facts, token), err=True)
+    at = public.text if public else f"http://{_host(access)}/mcp"
+    if log.form == "json":
+        log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools))
+    else:
+        say(_banner(settings, at, facts, token), err=True)
     sessions = Sessions(settings, idle=idle, shares=Shares(len(people)), people=people)
+    sessions.observers.append(log)
     with page_at(str(got)) if console is not None else nullcontext():
         anyio.run(serve_http, sessions, access, listening, console, watched)
-    say("stopped", err=True)
+    log.event("info", "stopped", "stopped")
 
 
 def _console(address: Address, config_file: str | None) -> tuple[Any, str]:

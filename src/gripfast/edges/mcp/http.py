@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -21,8 +20,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
 from gripfast.edges.mcp.people import TokenWatch
+from gripfast.edges.mcp.request import SESSION_HEADER
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
-from gripfast.edges.mcp.sessions import SESSION_HEADER, Sessions, key_of_mcp_session
+from gripfast.edges.mcp.sessions import Sessions, key_of_mcp_session
 from gripfast.edges.mcp.shares import MOST_REQUESTS, MOST_SESSIONS
 from gripfast.errors import InvalidArgument
 from gripfast.framework.context import LOGGER
@@ -179,7 +179,7 @@ class TokenGuard:
         shares.divide_threads()
         for owner in gone:
             await self._forget(owner)
-        LOGGER.warning("the token file was read again: %d people, sessions ended of %s", shares.clients, _names(gone))
+        LOGGER.info("the token file was read again: %d people, sessions ended of %s", shares.clients, _names(gone))
 
     async def _forget(self, owner: str) -> None:
         """Ends the requests and sessions of one owner."""
@@ -329,11 +329,6 @@ async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> 
 
 
 async def _refuse(status: int, text: str, scope: Scope, receive: Receive, send: Send) -> None:
+    LOGGER.debug("%s %s was refused with %d: %s", scope["method"], escaped(scope["path"][:200]), status, text)
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     await PlainTextResponse(f"{text}\n", status, headers)(scope, receive, send)
-
-
-def quiet_logs() -> None:
-    """Hides warnings: the SDK logs every request it refuses, and the terminal shows only the server's own faults."""
-    for name in ("mcp", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.ERROR)

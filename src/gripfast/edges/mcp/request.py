@@ -40,6 +40,7 @@ Notice: TypeAlias = Progress | tuple[str, str]  # the tuple is a log line: its l
 
 CURRENT_REQUEST: ContextVar[ClientRequest | None] = ContextVar("gripfast_request", default=None)
 
+SESSION_HEADER = "mcp-session-id"
 MAX_NOTICES = 256
 """How many notices of one call may wait to be sent. When there are more, the oldest is dropped."""
 HEARTBEAT_SECONDS = 5.0
@@ -192,6 +193,11 @@ class ClientRequest:
         """The name the client gives itself; empty if it gives none."""
         client = self.ctx.session.client_params
         return client.client_info.name if client else ""
+
+    @property
+    def mcp_session(self) -> str:
+        """The id of the MCP session; empty where there is none."""
+        return "" if self.ctx.request is None else self.ctx.request.headers.get(SESSION_HEADER, "")
 
     async def elicit(self, message: str, schema: dict[str, Any]) -> ElicitResult:
         """Shows a form to the person at the client. Raises CannotAskClient if the client can't show one."""

@@ -32,11 +32,12 @@ from gripfast.clock import monotonic
 from gripfast.edges.mcp import outputs
 from gripfast.edges.mcp.ask import PersonAtClient
 from gripfast.edges.mcp.instructions import instructions_for
+from gripfast.edges.mcp.observed import ASKED, ObservedCall, observed
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
 from gripfast.edges.mcp.sessions import Sessions, owner_of
 from gripfast.edges.settings import SessionSettings
-from gripfast.errors import ToolError
+from gripfast.errors import Internal, ToolError
 from gripfast.framework.providers import definitions
 from gripfast.messages import ToolCall
 
@@ -114,22 +115,35 @@ async def serve_call(
     sessions: Sessions, request: ClientRequest, params: CallToolRequestParams
 ) -> CallToolResult | InputRequiredResult:
     """Runs one tool call. A failure is a result with `isError`; only a malformed request is a protocol error."""
-    started = monotonic()
     call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
+    seen = ObservedCall(owner_of(request.ctx), request.client_name, request.mcp_session, call)
+    with observed(sessions.observers, seen):
+        return await _answered(sessions, request, call, seen)
+
+
+async def _answered(
+    sessions: Sessions, request: ClientRequest, call: ToolCall, seen: ObservedCall
+) -> CallToolResult | InputRequiredResult:
+    started = monotonic()
     try:
-        turn = sessions.shares.call(owner_of(request.ctx))
+        turn = sessions.shares.call(seen.who)
         async with request.open(), turn, sessions.acquire(request) as (client, session):
+            seen.opened(session)
             until = started + client.answer_within if client.answer_within else None
             ask = partial(client.asking.ask, request, until or started)
             deps = {PERSON.id: PersonAtClient(request), ANSWER_BY.id: until}
-            message = await run_call(session, call, request.progress, ask=ask, deps=deps)
+            message = await run_call(session, call, request.progress, ask=ask, deps=deps, tell=seen.decided)
+            seen.answered(message)
             client.remember(message)
             return result_of(message, session.tools.get(message.name))
     except Suspended as suspended:
+        seen.outcome = ASKED
         return request.input_required(suspended)
     except (KeyboardInterrupt, GeneratorExit) as fault:  # raised by the tool: signals are handled elsewhere
-        return failure(f"Error executing tool: INTERNAL: `{params.name[:80]}` failed with {type(fault).__name__}")
+        seen.outcome = Internal.CODE
+        return failure(f"Error executing tool: INTERNAL: `{call.name[:80]}` failed with {type(fault).__name__}")
     except ToolError as error:
+        seen.outcome = error.code
         return failure(f"Error executing tool: {error.code}: gripfast can't open a session: {error.message}")
 
 

@@ -19,9 +19,11 @@ from gripfast.builtin.state import State
 from gripfast.call.run import Session
 from gripfast.clock import monotonic
 from gripfast.edges.approvals import Approvals, answer_within
+from gripfast.edges.logs import CLIENT_LOGGER
 from gripfast.edges.mcp.ask import AskingClient
+from gripfast.edges.mcp.observed import Observer
 from gripfast.edges.mcp.people import People
-from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.mcp.request import SESSION_HEADER, ClientLogHandler, ClientRequest, PendingQuestions
 from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Internal, ToolError
@@ -93,6 +95,7 @@ class Sessions:
         self.people = people or People(settings)
         self.resources = {resource.uri: resource for resource in resources}
         self.questions = PendingQuestions()
+        self.observers: list[Observer] = []
         self._ask_for_roots = ask_for_roots
         self.idle = idle
         self._connections: Counter[str] = Counter()
@@ -147,7 +150,7 @@ class Sessions:
         roots = [directory for uri in await self._client_roots(request) if (directory := directory_of(uri))]
         await client.close()
         client.roots_changed = False
-        logger = logging.Logger("gripfast.client", logging.INFO)
+        logger = logging.Logger(CLIENT_LOGGER, logging.INFO)
         logger.parent = logging.getLogger("gripfast")
         logger.addHandler(ClientLogHandler())
         session, client.state = self.people.settings_of(client.owner).session(
@@ -224,7 +227,6 @@ class Sessions:
             await self.end(key)
 
 
-SESSION_HEADER = "mcp-session-id"
 NAMED_HEADER = "gripfast-session"
 
 

@@ -13,7 +13,7 @@ from anyio import to_thread
 from gripfast.call.cache import trim as budget_of
 from gripfast.call.cache.lines import CAP, Card, LineCount, OutputLine, OutputLines, decode, encode
 from gripfast.call.cache.parts import cut_texts, lay_out, size_of
-from gripfast.call.cache.sink import ROOM, Sink, reason
+from gripfast.call.cache.sink import ROOM, Sink, failed
 from gripfast.call.cache.store import Rows, Store, Stored, Writer
 from gripfast.call.cache.trim import Count, Message
 from gripfast.call.cache.view import MARKER_ROOM, NO_STORE, SaveResult, head_tail_view, head_view
@@ -317,7 +317,7 @@ class _Writing:
             self._writer = None
 
     def _fail(self, fault: ToolError | OSError) -> None:
-        self._lost = reason(fault)
+        self._lost = failed(fault)
         self.abandon()
 
 

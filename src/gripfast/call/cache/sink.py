@@ -151,7 +151,7 @@ class Sink:
             self._lose(fault)
 
     def _lose(self, fault: ToolError | OSError) -> None:
-        self._lost = reason(fault)
+        self._lost = failed(fault)
         self._drop_writer()
 
     def _drop_writer(self) -> None:
@@ -187,8 +187,19 @@ class Sink:
         return bytes(self._tail[start - begin : start - begin + size]) if start >= begin else b""
 
 
-def reason(fault: ToolError | OSError) -> str:
-    """Why a store failed, in a few words and without a path."""
+class Failures:
+    """How often a store failed since the program started."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+FAILURES = Failures()
+
+
+def failed(fault: ToolError | OSError) -> str:
+    """Counts a failure of a store. Returns why it failed, in a few words and without a path."""
+    FAILURES.count += 1
     if isinstance(fault, ToolError):
         return fault.message
     return f"the output cache failed: {fault.strerror or type(fault).__name__}"

@@ -52,6 +52,12 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
     metavar="URL",
     help="Where clients reach this server, if a proxy is in front; its Host header is accepted.",
 )
+@click.option(
+    "--metrics",
+    "metrics_address",
+    metavar="HOST:PORT",
+    help="Serve /metrics there without a token, too. With a token it is beside /mcp.",
+)
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="Accept this Origin header.")
 @answer_within_option(
@@ -153,6 +159,7 @@ def _over_http(
     new_token: bool,
     no_token: bool,
     url: str | None,
+    metrics_address: str | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
     else_any_port: bool,
@@ -177,6 +184,7 @@ def _over_http(
         root = settings.working_directory()
         listening, got = listen(wanted, else_any_port=else_any_port)
         access = Access(got, tokens, hosts, origins)
+        metrics_at = None if metrics_address is None else listen(parse_address(metrics_address))
     if wanted.port not in (0, got.port):
         log.event("warning", "port", f"{wanted} is in use; serving on another port")
     console, link = _console(got, settings.config_file)
@@ -186,6 +194,7 @@ def _over_http(
         f"  root   {root}",
         f"  rules  {settings.rules_in_words()}",
         f"  token  {_token_line(tokens, token, token_file_path)}",
+        *([f"  counts http://{metrics_at[1]}/metrics"] if metrics_at else []),
         *([f"  watch  {link}  (opens once)"] if link else []),
     ]
     at = public.text if public else f"http://{_host(access)}/mcp"
@@ -196,7 +205,7 @@ def _over_http(
     sessions = Sessions(settings, idle=idle, shares=Shares(len(people)), people=people)
     sessions.observers.append(log)
     with page_at(str(got)) if console is not None else nullcontext():
-        anyio.run(serve_http, sessions, access, listening, console, watched)
+        anyio.run(serve_http, sessions, access, listening, console, watched, metrics_at)
     log.event("info", "stopped", "stopped")
 
 

@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
+from gripfast.edges.mcp.metrics import PATH as METRICS
+from gripfast.edges.mcp.metrics import Metrics, MetricsOnly
 from gripfast.edges.mcp.people import TokenWatch
 from gripfast.edges.mcp.request import SESSION_HEADER
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
@@ -76,9 +78,11 @@ async def serve_http(
     listening: Listening,
     console: ASGIApp | None = None,
     token_file: TokenFile | None = None,
+    metrics_at: tuple[Listening, Address] | None = None,
 ) -> None:
     """Serves until a signal asks the server to end. No process that a session started is left running. `console` is
-    served beside the tools and checks for itself who may use it. `token_file` is read again when it changes."""
+    served beside the tools and checks for itself who may use it. `token_file` is read again when it changes.
+    The metrics are also at `metrics_at`, without a token."""
     manager = StreamableHTTPSessionManager(
         server_of(sessions),
         security_settings=access.security,
@@ -86,19 +90,11 @@ async def serve_http(
         session_idle_timeout=sessions.idle,
         max_sessions=MOST_SESSIONS + MOST_REQUESTS,  # `TokenGuard` holds each client to its share of the first
     )
-    guard = TokenGuard(manager.handle_request, access, sessions, console)
+    metrics = Metrics(sessions)
+    sessions.observers.append(metrics)
+    guard = TokenGuard(manager.handle_request, access, sessions, metrics, console)
     watch = None if token_file is None else TokenWatch(token_file)
-    config = uvicorn.Config(
-        guard,
-        http=connections(),
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        ws="none",
-    )
-    server = _Server(config)
+    server = _server(guard)
     raise_descriptor_limit()
     sessions.shares.divide_threads()
     try:
@@ -107,11 +103,32 @@ async def serve_http(
             group.start_soon(_end_on_signal, server, guard, watch)
             if watch is not None:
                 group.start_soon(_keep_tokens, watch, guard)
+            if metrics_at is not None:
+                group.start_soon(_serve_metrics, metrics, *metrics_at)
             await server.serve(sockets=[listening])
             group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await sessions.close()
+
+
+async def _serve_metrics(metrics: Metrics, listening: Listening, address: Address) -> None:
+    hosts = Access(address, ()).security.allowed_hosts if address.is_loopback else ()
+    await _server(MetricsOnly(metrics, hosts)).serve(sockets=[listening])
+
+
+def _server(app: ASGIApp) -> _Server:
+    config = uvicorn.Config(
+        app,
+        http=connections(),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        ws="none",
+    )
+    return _Server(config)
 
 
 async def _keep_tokens(watch: TokenWatch, guard: TokenGuard) -> None:
@@ -136,8 +153,11 @@ class _Server(uvicorn.Server):
 class TokenGuard:
     """Checks the token before any byte of the body is read, then the path, then passes the request on."""
 
-    def __init__(self, app: ASGIApp, access: Access, sessions: Sessions, console: ASGIApp | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, access: Access, sessions: Sessions, metrics: Metrics, console: ASGIApp | None = None
+    ) -> None:
         self._app = app
+        self._metrics = metrics
         self._console = console
         self._access = access
         self._sessions = sessions
@@ -159,6 +179,7 @@ class TokenGuard:
                 del self._requests[request]
         if request.cancelled_caught:
             await response.finish()
+        self._metrics.responded(response.status)
 
     def close(self) -> None:
         """Cancels running requests; a client may otherwise keep its stream open for ever."""
@@ -201,6 +222,8 @@ class TokenGuard:
         owner = self._owner(headers)
         if owner is None:
             await _refuse(401, "a token is required: send `Authorization: Bearer TOKEN`", scope, receive, send)
+        elif scope["path"] == METRICS and scope["method"] == "GET":
+            await self._metrics.respond(scope, receive, send)
         elif scope["path"].rstrip("/") != PATH:
             await _refuse(404, f"the server is at {PATH}", scope, receive, send)
         else:
@@ -298,16 +321,17 @@ class _Response:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._started = False
+        self.status = 0
         self._complete = False
 
     async def send(self, message: Message) -> None:
-        self._started = True
+        self.status = message.get("status", self.status)
         self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
     async def finish(self) -> None:
-        if not self._started:
+        if not self.status:
+            self.status = 503
             await self._send({"type": "http.response.start", "status": 503, "headers": []})
         if not self._complete:
             await self._send({"type": "http.response.body", "body": b""})

@@ -30,6 +30,7 @@ class ObservedCall:
     outcome: str = "CANCELLED"
     exit_code: int | None = None
     answer: str = ""
+    stored: int | None = None
     seconds: float = 0.0
     redact: Callable[[str], str] = str
 
@@ -50,6 +51,7 @@ class ObservedCall:
         self.outcome = OK if message.error is None else message.error.code
         self.exit_code = message.exit_code
         self.answer = message.text
+        self.stored = message.output_ref and message.output_ref.byte_size
 
     @property
     def bytes_in(self) -> int:

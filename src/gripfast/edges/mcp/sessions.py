@@ -198,6 +198,10 @@ class Sessions:
             if key in self._clients:
                 self._clients[key].last_used = self._now()
 
+    def count(self) -> int:
+        """How many sessions are open."""
+        return sum(client.session is not None for client in self._clients.values())
+
     def is_connected(self, key: str) -> bool:
         return self._connections[key] > 0
 

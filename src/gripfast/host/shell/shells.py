@@ -10,6 +10,7 @@ import selectors
 import socket
 import sys
 import tempfile
+import weakref
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -60,6 +61,14 @@ def selector() -> Generator[selectors.BaseSelector]:
         yield made
 
 
+_ALL: weakref.WeakSet[Shells] = weakref.WeakSet()
+
+
+def running_commands() -> int:
+    """How many commands run in all sessions of this process."""
+    return sum(shells.count() for shells in list(_ALL))
+
+
 class Shells:
     """Runs commands for one session. The broker starts with the first command; `close` ends everything."""
 
@@ -97,6 +106,11 @@ class Shells:
         self._closed = False
         self._board = board
         self._timer: asyncio.TimerHandle | None = None
+        _ALL.add(self)
+
+    def count(self) -> int:
+        """How many of its commands run."""
+        return sum(job.ended is None for job in list(self._jobs.values()))
 
     @property
     def temporary(self) -> str:

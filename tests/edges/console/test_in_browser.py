@@ -54,9 +54,10 @@ def browser() -> Generator[Browser]:
 
 
 @contextmanager
-def console(project: Path, port: int = 0) -> Generator[str]:
-    command = [sys.executable, "-P", "-m", "gripfast", "console", "--port", str(port)]
-    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
+def console(project: Path, port: int = 0, *options: str, **environment: str) -> Generator[str]:
+    command = [sys.executable, "-P", "-m", "gripfast", "console", "--port", str(port), *options]
+    env = {**os.environ, **environment}
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True, env=env) as started:
         assert started.stderr is not None
         (link,) = re.findall(r"http://\S+", started.stderr.readline())
         try:
@@ -96,6 +97,22 @@ def pictured(page: Page, name: str) -> None:
     """Keeps a picture where GRIPFAST_PICTURES names a directory."""
     if os.environ.get("GRIPFAST_PICTURES"):
         page.screenshot(path=Path(os.environ["GRIPFAST_PICTURES"]) / f"{name}.png")
+
+
+def test_the_link_is_not_on_the_browsers_command_line(project: Path, browser: Browser, tmp_path: Path) -> None:
+    given, programs = tmp_path / "given", tmp_path / "bin"
+    programs.mkdir()
+    os.mkfifo(given)
+    (programs / "xdg-open").write_text(f'#!/bin/sh\necho "$@" > {given}\n')
+    (programs / "xdg-open").chmod(0o755)
+    with console(project, 0, "--open", PATH=f"{programs}:{os.environ['PATH']}") as link:
+        file = Path(given.read_text().strip())
+        assert link.partition("key=")[2] and link not in str(file)
+        assert file.stat().st_mode & 0o777 == 0o600
+        page, _ = opened(browser, file.as_uri())
+        page.locator("#questions").wait_for(state="attached")  # the page itself: the cookie was sent along
+        assert page.url.startswith(link.partition("?")[0])
+    assert not file.exists()
 
 
 def test_watch_approve_and_undo(project: Path, browser: Browser) -> None:

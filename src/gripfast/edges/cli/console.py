@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import webbrowser
+from contextlib import ExitStack
+from pathlib import Path
 
 import anyio
 import click
@@ -12,7 +15,7 @@ from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.net import Address, listen
-from gripfast.host.questions.page import page_at
+from gripfast.host.questions.page import hidden_link, page_at
 
 
 @click.command(short_help="Watch all sessions in a browser, approve and undo there.")
@@ -43,7 +46,14 @@ def console(port: int, opens: bool, config_file: str | None) -> None:
     link = access.link()
     say(f"the console is at {link}", err=True)
     say("  the link works once; for another, start the console again\n  press Ctrl-C to stop", err=True)
-    if opens:
-        click.launch(link)
-    with page_at(str(address)):
+    with ExitStack() as until_the_end:
+        if opens:
+            _open(until_the_end.enter_context(hidden_link(link)))
+        until_the_end.enter_context(page_at(str(address)))
         anyio.run(serving.serve_console, served, listening)
+
+
+def _open(path: str) -> None:
+    """Opens a file in the user's browser."""
+    if click.launch(path) != 0:
+        webbrowser.open(Path(path).as_uri())

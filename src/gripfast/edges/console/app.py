@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gripfast.edges.console.access import COOKIE, HEADERS, PATH, ConsoleAccess
@@ -93,7 +93,9 @@ class _Pages:
             return _text(403, "this link was used before or is not of this console; ask for a new one")
         cookie, secret = redeemed
         shown = question if question.isalnum() else ""
-        response = RedirectResponse(f"{PATH}#{shown}!{secret}", 303, headers=HEADERS)
+        # Not a redirect: a link that was opened by another page would arrive without the strict cookie.
+        response = _text(200, "opening the console")
+        response.headers["refresh"] = f"0; url={PATH}#{shown}!{secret}"
         response.set_cookie(COOKIE, cookie, path=PATH, httponly=True, samesite="strict")
         return response
 

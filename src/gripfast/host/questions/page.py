@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import html
 import os
+import tempfile
 from collections.abc import Generator
 
 from gripfast.host.program.places import private_directory, state_directory
@@ -30,6 +32,24 @@ def page_at(address: str) -> Generator[None]:
         yield
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def hidden_link(link: str) -> Generator[str]:
+    """A file that leads a browser to this link, until the block ends, and that commands can't read. On the browser's
+    command line the link would be seen in the list of processes, and a command could use it first."""
+    folder = private_directory(state_directory())
+    fd, path = tempfile.mkstemp(".html", "console-", folder)
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            address = html.escape(link)
+            file.write(
+                f'<!doctype html><meta http-equiv="refresh" content="0; url={address}"><title>gripfast</title>'
+            )
+        yield path
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def running_page() -> str | None:

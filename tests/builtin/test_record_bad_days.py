@@ -18,6 +18,7 @@ from gripfast.call.cache import OutputCache
 from gripfast.host.files.scope import Scope
 from gripfast.host.record import cover
 from gripfast.host.record.contents import Contents
+from searching import powerless
 from trees import tree_of
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +39,22 @@ def opened(root: Path, **options: Any) -> WorkspaceSession:
 
 async def bash(session: WorkspaceSession, command: str) -> str:
     return (await session.call("Bash", {"command": command})).text
+
+
+async def test_a_directory_that_may_not_be_read_is_refused_by_name_and_the_rest_is_undone(root: Path) -> None:
+    (root / "shut").mkdir()
+    (root / "shut" / "a.txt").write_text("a\n")
+    (root / "b.txt").write_text("b\n")
+    with powerless():
+        async with opened(root) as session:
+            await bash(session, "chmod 311 shut")
+            await bash(session, "rm shut/a.txt; echo changed > b.txt")
+            result = await session.undo([2])
+    assert [one.path for one in result.restored] == ["b.txt"]
+    assert [(one.path, one.reason) for one in result.refused] == [
+        ("shut/a.txt", "you may not read and write `shut`; chmod u+rwx it first")
+    ]
+    assert (root / "b.txt").read_text() == "b\n"
 
 
 # --- commands that come before everything is covered ---

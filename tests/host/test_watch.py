@@ -17,6 +17,7 @@ from gripfast.host.files import watch as watching
 from gripfast.host.files.watch import ChangesSince, Watch
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.inotify import IN_Q_OVERFLOW, Event, Inotify
+from searching import powerless
 
 
 class Overflowing(Inotify):
@@ -108,6 +109,17 @@ def test_what_a_command_did_is_found(name: str, tree: tuple[Path, Watch]) -> Non
     if name.startswith("a directory made") and "other" in found:
         assert found.pop("other") == "~"  # a directory of the same name and another inode
     assert found == expected
+
+
+@pytest.mark.parametrize("mode", [0o311, 0o000])
+def test_what_a_closed_directory_holds_is_not_taken_for_gone(mode: int, tree: tuple[Path, Watch]) -> None:
+    root, watch = tree
+    mark = watch.mark()
+    (root / "deep").chmod(mode)
+    with powerless():
+        found = shown(root, watch.since(mark))
+    (root / "deep").chmod(0o755)
+    assert found == {"deep": "~"}
 
 
 def test_what_happens_in_a_skipped_directory_names_the_directory_alone(tmp_path: Path) -> None:

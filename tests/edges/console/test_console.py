@@ -250,7 +250,7 @@ async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[st
     await anyio.to_thread.run_sync(program.stderr.readline)
     async with httpx2.AsyncClient(timeout=60) as client:
         opened = await client.get(link)
-        client.headers["x-gripfast-console"] = opened.headers["location"].partition("!")[2]
+        client.headers["x-gripfast-console"] = opened.headers["refresh"].partition("!")[2]
         assert "gripfast console" in (await client.get(str(httpx2.URL(link).join("/console")))).text
         async with client.stream("GET", str(httpx2.URL(link).join("/console/events"))) as events:
             async for event in events.aiter_lines():

@@ -59,6 +59,17 @@ def entry_of(path: str) -> IndexEntry | None:
         return None
 
 
+def is_gone(path: str) -> bool:
+    """Whether there is nothing at a path. False where that can't be known, below a directory that is closed to us."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 class TreeIndex:
     """Entries by directory and name. Paths are absolute, without a final slash."""
 

@@ -13,10 +13,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gripfast.host.files.tree_index import IndexEntry, TreeIndex, entry_of
+from gripfast.host.files.tree_index import IndexEntry, TreeIndex, entry_of, is_gone
 from gripfast.host.kernel.features import why_not
 from gripfast.host.kernel.inotify import (
     CHANGES,
@@ -229,11 +229,11 @@ class Watch:
     def _look(self, path: str) -> None:
         """Compares one path with the index."""
         now, before = entry_of(path), self._index.get(path)
-        if before is not None and before.is_directory and not _is_still(before, now):
+        if before is not None and before.is_directory and now is not None and not _is_still(before, now):
             self._forget(path)
             before = None
         if now is None:
-            if before is not None:
+            if before is not None and is_gone(path):
                 self._forget(path)
             return
         self._put(path, before, now)
@@ -285,8 +285,17 @@ class Watch:
                 if count % _CHECK_EVERY == 0 and (self._closed or time.monotonic() > self._until):
                     self._whole = False
                     return
-            for name in known:
-                self._forget(f"{directory}/{name}")
+            waiting += self._not_listed(f"{directory}/{name}" for name in known)
+
+    def _not_listed(self, paths: Iterable[str]) -> Iterator[str]:
+        """Names that a scan did not find: most are gone. A directory that may not be listed still has its own."""
+        for path in paths:
+            now = entry_of(path)
+            if now is not None:
+                if self._take(path, now):
+                    yield path
+            elif is_gone(path):
+                self._forget(path)
 
     def _take(self, path: str, now: IndexEntry) -> bool:
         """Puts what a scan found into the index. True for a directory, which is scanned next."""

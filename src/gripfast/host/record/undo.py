@@ -166,9 +166,19 @@ class _Plan:
         if reason is None and not self._is_kept(target):
             noted = next((change.note for _, change in changes if change.note), "it is no longer in the record")
             reason = f"what it was before was not kept: {noted}"
+        reason = (
+            reason or self._closed(os.path.dirname(path)) or (self._closed(path) if now.kind == "directory" else None)
+        )
         if reason is None:
             self.steps.append(Step(path, now, target))
         return reason
+
+    def _closed(self, directory: str) -> str | None:
+        """Why nothing can be put back in a directory that is there, by its permissions."""
+        every = os.R_OK | os.W_OK | os.X_OK
+        if not os.path.isdir(directory) or os.access(directory, every, effective_ids=True):
+            return None
+        return f"you may not read and write `{escaped(self._record.fs.show_real(directory))}`; chmod u+rwx it first"
 
     def _now(self, path: str) -> PathState:
         """What is there; nothing, if a directory on the way is about to be put back."""

@@ -294,6 +294,46 @@ async def test_places_that_no_rule_can_open_are_told_before_anybody_is_asked(ben
     assert "../one" in message.error.message and "/etc/two" in message.error.message
 
 
+PROTECTED = framed("*** Add File: .github/workflows/ci.yml\n+on: push", "*** Update File: .envrc\n@@\n-x\n+y")
+ALLOWED = [PermissionRule("apply_patch", "*", "allow")]
+
+
+async def test_protected_names_are_asked_about_even_where_the_rules_allow_and_written_after_a_yes(
+    bench: Bench,
+) -> None:
+    bench.put(".envrc", "x\n")
+    message, (question,) = await judged(bench.root, ALLOWED, PROTECTED, yes=True)
+    assert not message.is_error, message.text
+    shown = question.shown()
+    assert "`.github/workflows/ci.yml` is protected" in shown and "`.envrc` is protected" in shown
+    assert not question.may_remember
+    assert tree(bench.root) == {".github/workflows/ci.yml": b"on: push\n", ".envrc": b"y\n"}
+
+
+async def test_a_no_about_a_protected_name_leaves_every_file_of_the_patch_as_it_was(bench: Bench) -> None:
+    bench.put(".envrc", "x\n")
+    message, questions = await judged(bench.root, ALLOWED, PROTECTED)
+    assert len(questions) == 1 and message.error is not None and message.error.code == "POLICY_DENIED"
+    assert tree(bench.root) == {".envrc": b"x\n"}
+
+
+async def test_what_configures_git_is_never_a_question(bench: Bench) -> None:
+    hunks = ("*** Add File: ok\n+x", "*** Add File: .git/hooks/pre-commit\n+x")
+    message, questions = await judged(bench.root, ALLOWED, framed(*hunks), yes=True)
+    assert not questions and message.error is not None and message.error.code == "SANDBOX_VIOLATION"
+    assert tree(bench.root) == {}
+
+
+async def test_where_nobody_can_be_asked_a_protected_name_is_refused(bench: Bench) -> None:
+    bench.put(".envrc", "x\n")
+    rules = Permissions("deny", ALLOWED)
+    async with open_session(Scope.workspace(bench.root), permissions=rules, require_read=False) as session:
+        message = await session.call("apply_patch", {"patch": PROTECTED})
+    assert message.error is not None and message.error.code == "SANDBOX_VIOLATION"
+    assert ".envrc" in message.error.message and ".github/workflows/ci.yml" in message.error.message
+    assert tree(bench.root) == {".envrc": b"x\n"}
+
+
 # --- the record ---
 
 

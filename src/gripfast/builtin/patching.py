@@ -200,14 +200,14 @@ class _Workspace:
         before = None if disk is None else disk.current
         if not file.exists:
             if before is not None:
-                self.changes.append(NewContent(place, before, None))
+                self.changes.append(NewContent(place, before, None, lifted=self._judged[place].lifted))
             return
         form = origin.text.form if origin and file.body is not None else TextForm(self._fs.encoding or "utf-8")
         shown = self._fs.show_real(place)
         data = form.bytes_of(file.body, shown) if file.body is not None else origin.current.data if origin else b""
         mode = origin.current.mode if origin else None
         if before is None or (data, mode) != (before.data, before.mode):
-            self.changes.append(NewContent(place, before, data, mode))
+            self.changes.append(NewContent(place, before, data, mode, self._judged[place].lifted))
         self._tell(shown, file, disk, origin)
 
     def _tell(self, shown: str, file: PlannedFile, disk: _Old | None, origin: _Old | None) -> None:

@@ -25,6 +25,7 @@ from gripfast.call.run import Session
 from gripfast.errors import InvalidArgument
 from gripfast.framework.context import Factory
 from gripfast.framework.definition import Tool
+from gripfast.framework.subjects import Subjects
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.known_secrets import KnownSecrets
@@ -306,12 +307,10 @@ def _questions(
 
 def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: BaseModel) -> Ask | None:
     """A protected name, or the argument that a tool declares: asked each time, and never remembered."""
-    path = getattr(arguments, tool.traits.subject) if tool.traits.subject else None
-    if isinstance(path, WorkPath) and path.lifted:
-        why = fs.protection(path)
-        reason = f"`{escaped(path.text)}` is protected ({why}): other programs run what it says"
-        name = json.dumps(why.strip("`"), ensure_ascii=False)
-        return Ask(reason, remedy=f"the user can allow it with unprotect = [{name}]")
+    subject = getattr(arguments, tool.traits.subject) if tool.traits.subject else None
+    parts = subject.parts() if isinstance(subject, Subjects) else (subject,)
+    if lifted := [part for part in parts if isinstance(part, WorkPath) and part.lifted]:
+        return _ask_to_lift(fs, lifted)
     why = getattr(arguments, tool.traits.witness) if tool.traits.witness else None
     if why is not None:
         reason = f"{tool.name} would run this outside the sandbox, with all your rights; the reason given: {why}"
@@ -322,6 +321,14 @@ def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: Base
 
         return Ask(reason, remedy="the user can run it in a terminal", where=where, outdated=outdated)
     return None
+
+
+def _ask_to_lift(fs: ScopedFs, paths: Sequence[WorkPath]) -> Ask:
+    why = [fs.protection(path) for path in paths]
+    each = [f"`{escaped(path.text)}` is protected ({one})" for path, one in zip(paths, why, strict=True)]
+    names = ", ".join(dict.fromkeys(json.dumps(one.strip("`"), ensure_ascii=False) for one in why))
+    reason = f"{', '.join(each)}: other programs run what it says"
+    return Ask(reason, remedy=f"the user can allow it with unprotect = [{names}]")
 
 
 def _placed(fs: ScopedFs, tool: Tool, subject: object, may_ask: bool) -> object:

@@ -171,18 +171,13 @@ async def _joins(session: Session, tool: Tool, arguments: BaseModel, deps: Mappi
     return await tool.joins(arguments, session.context.for_call(None, deps))
 
 
-def _placed_unasked(place: Callable[[Tool, Any, bool], Any], tool: Tool, part: object) -> Any:
-    """Resolves one subject of several, without asking anybody."""
-    return place(tool, part, False)
-
-
-def _each_placed(place: Callable[[Tool, Any], Any], tool: Tool, subjects: Subjects) -> Subjects:
+def _each_placed(place: Callable[[Tool, Any, bool], Any], tool: Tool, subjects: Subjects, may_ask: bool) -> Subjects:
     """Resolves every part. Raises one error with all reasons if some are refused."""
     parts: list[Any] = []
     faults: list[ToolError] = []
     for part in subjects.parts():
         try:
-            parts.append(place(tool, part))
+            parts.append(place(tool, part, may_ask))
         except ToolError as fault:
             faults.append(fault)
     if faults:
@@ -338,7 +333,7 @@ class Session:
         if self._place is None or value is None or isinstance(value, str) or subject is None:
             return arguments
         if isinstance(value, Subjects):
-            placed: object = _each_placed(partial(_placed_unasked, self._place), tool, value)
+            placed: object = _each_placed(self._place, tool, value, may_ask)
         else:
             placed = self._place(tool, value, may_ask)
         return arguments.model_copy(update={subject: placed})

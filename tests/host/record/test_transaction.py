@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +203,44 @@ def test_a_journal_that_can_not_be_read_is_put_aside(bench: Bench) -> None:
     assert recover(bench.fs, bench.journals) == []
     assert bench.tree() == before
     assert (bench.journals / "x.unreadable").exists()
+
+
+def test_a_journal_that_was_never_finished_is_swept_once_it_is_old_and_nobody_holds_it(bench: Bench) -> None:
+    bench.journals.mkdir()
+    names = ("young", "old", "held")
+    for name in names:
+        (bench.journals / f"{name}.new").write_bytes(b'{"version": 1, "ste')
+    for name in names[1:]:
+        os.utime(bench.journals / f"{name}.new", (time.time() - 60, time.time() - 60))
+    with open(bench.journals / "held.new", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert recover(bench.fs, bench.journals) == []
+        assert sorted(path.stem for path in bench.journals.iterdir()) == ["held", "young"]
+
+
+def test_what_a_killed_process_did_to_a_protected_name_by_a_person_s_leave_is_taken_back(bench: Bench) -> None:
+    path = bench.root / ".envrc"
+    path.write_text("old\n")
+    step = replace(write_step(bench.contents, str(path), bench.state(".envrc"), b"new\n", 0o644), lifted=True)
+    bench.contents.put(b"old\n")
+    row = [step.path, step.before.to_json(), step.after.to_json(), True]
+    journal = {"version": 1, "contents": str(bench.contents.directory), "steps": [row]}
+    bench.journals.mkdir()
+    (bench.journals / "x.json").write_text(json.dumps(journal))
+    path.write_text("new\n")
+    assert recover(bench.fs, bench.journals) == [str(path)]
+    assert path.read_text() == "old\n"
+
+
+def test_a_protected_name_is_refused_unless_it_is_lifted(bench: Bench) -> None:
+    step = write_step(bench.contents, str(bench.root / ".envrc"), ABSENT, b"x\n", 0o644)
+    for lifted in (False, True):
+        with Transaction(bench.fs, bench.contents, bench.journals) as change:
+            refusal = contextlib.nullcontext() if lifted else pytest.raises(SandboxViolation, match="protected")
+            with refusal:
+                change.prepare([replace(step, lifted=lifted)])
+                change.commit()
+        assert (bench.root / ".envrc").exists() is lifted
 
 
 def test_a_file_that_was_compared_is_not_read_again_unless_it_looks_different(tmp_path: Path) -> None:

@@ -32,12 +32,14 @@ _UNLOCKED, _YOUNG = ".new", 60.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class NewContent:
-    """What a file becomes: `data` is None where it is removed, `mode` None where it is as of any new file."""
+    """What a file becomes: `data` is None where it is removed, `mode` None where it is as of any new file.
+    `lifted`: its name is protected, and a person has allowed this."""
 
     real: str
     before: CurrentFile | None
     data: bytes | None
     mode: int | None = None
+    lifted: bool = False
 
 
 def change_together(
@@ -72,8 +74,8 @@ def change_together(
 def _step(store: Contents, one: NewContent) -> Step:
     before = ABSENT if one.before is None else file_state(one.before.data, one.before.mode)
     if one.data is None:
-        return Step(one.real, before, ABSENT)
-    return Step(one.real, before, PathState("file", one.mode or 0, store.put(one.data), len(one.data)))
+        return Step(one.real, before, ABSENT, one.lifted)
+    return Step(one.real, before, PathState("file", one.mode or 0, store.put(one.data), len(one.data)), one.lifted)
 
 
 def _replacement(one: NewContent) -> Replacement:

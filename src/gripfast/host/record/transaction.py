@@ -41,6 +41,7 @@ _SYNCED = 16  # files that are synced one by one; more are synced together
 _HELD_BYTES = 32 * 1024**2  # of contents that are read once and not twice
 _RACY_NS = 100_000_000  # times of files move in steps, on some file systems of 10 ms
 _CLOSERS, _BATCH, _MOST_BATCHES = 2, 32, 4  # descriptors of replaced files that wait to be closed
+_UNFINISHED, _YOUNG = ".new", 5.0  # seconds
 _MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
 
 _Look: TypeAlias = tuple[int, int, int, int, int, int]
@@ -49,14 +50,15 @@ _Look: TypeAlias = tuple[int, int, int, int, int, int]
 @dataclass(frozen=True, slots=True)
 class Step:
     """One path, by its absolute real name: what must be there before, and what is to be there after. The content of
-    `after` is in the store, by its digest."""
+    `after` is in the store, by its digest. `lifted`: the name is protected, and a person has allowed this."""
 
     path: str
     before: PathState
     after: PathState
+    lifted: bool = False
 
     def inverse(self) -> Step:
-        return Step(self.path, self.after, self.before)
+        return Step(self.path, self.after, self.before, self.lifted)
 
 
 def write_step(contents: Contents, path: str, before: PathState, data: bytes, mode: int) -> Step:
@@ -179,7 +181,7 @@ def _with_missing_directories(fs: ScopedFs, steps: list[Step]) -> list[Step]:
             for at in range(len(place.missing) if place else 0):
                 path = "/".join(above[: len(above) - at])
                 if path not in known:
-                    more[path] = Step(path, ABSENT, PathState("directory", 0o755))
+                    more[path] = Step(path, ABSENT, PathState("directory", 0o755), step.lifted)
     return [*steps, *more.values()]
 
 
@@ -187,7 +189,7 @@ def _with_missing_directories(fs: ScopedFs, steps: list[Step]) -> list[Step]:
 def _entry(fs: ScopedFs, step: Step, steps: Sequence[Step]) -> Generator[ResolvedPath | None]:
     """The place of a step; None for one below something that is a file now and will be a directory."""
     try:
-        place = fs.writable_entry(step.path)
+        place = fs.writable_entry(step.path, lifted=step.lifted)
     except NotFound:
         above = [one for one in steps if is_below(step.path, one.path) and one.after.kind == "directory"]
         if not above or step.before.kind != "absent":
@@ -355,7 +357,7 @@ class _Applying:
     def _place(self, step: Step) -> Generator[ResolvedPath | None]:
         """The place of a step. While undoing, None if a directory above it does not exist: nothing was done there."""
         try:
-            place = self._fs.writable_entry(step.path)
+            place = self._fs.writable_entry(step.path, lifted=step.lifted)
         except NotFound:
             if not self._lenient:
                 raise
@@ -452,7 +454,7 @@ class _Journal:
     def __init__(self, directory: Path, steps: Sequence[Step], contents: Path) -> None:
         name = secrets.token_hex(8)
         self._path = directory / f"{name}.json"
-        temporary = directory / f"{name}.new"
+        temporary = directory / f"{name}{_UNFINISHED}"
         self._fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
@@ -474,7 +476,7 @@ class _Journal:
 
 
 def _dumped(steps: Sequence[Step], contents: Path) -> bytes:
-    rows = [[step.path, step.before.to_json(), step.after.to_json()] for step in steps]
+    rows = [[step.path, step.before.to_json(), step.after.to_json(), step.lifted] for step in steps]
     return json.dumps({"version": VERSION, "contents": str(contents), "steps": rows}).encode()
 
 
@@ -485,15 +487,25 @@ def recover(fs: ScopedFs, journals: Path) -> list[str]:
         with contextlib.suppress(OSError), open(file, "rb") as opened:
             fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             paths += _taken_back(fs, file, opened.read())
+    _sweep_unfinished(journals)
     return paths
+
+
+def _sweep_unfinished(journals: Path) -> None:
+    """Removes journals that were never finished, so nothing was done by them. A young one may not be locked yet."""
+    for file in journals.glob(f"*{_UNFINISHED}"):
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(opened.fileno()).st_mtime > _YOUNG:
+                file.unlink(missing_ok=True)
 
 
 def _taken_back(fs: ScopedFs, file: Path, text: bytes) -> list[str]:
     try:
         value = json.loads(text)
         steps = [
-            Step(path, PathState.from_json(before), PathState.from_json(after))
-            for path, before, after in value["steps"]
+            Step(path, PathState.from_json(before), PathState.from_json(after), lifted == [True])
+            for path, before, after, *lifted in value["steps"]
         ]
         contents = Contents(Path(value["contents"]), _ANY_SIZE)
         if value["version"] != VERSION:

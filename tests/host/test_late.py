@@ -236,6 +236,24 @@ def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, 
     assert (root / "sub/deep/.envrc").read_text() == "x\n"
 
 
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str, root: Path) -> None:
+    attack = (
+        "mkdir -p e c; cp -r .git/objects .git/refs c; git rev-parse HEAD > e/HEAD; echo ../c > e/commondir; "
+        "printf '[core]\\n bare = true\\n[alias]\\n x = !touch PWNED\\n' > c/config"
+    )
+    taken = run(root, sandbox, attack)
+    subprocess.run(["bash", "-c", "cd e && git x"], cwd=root, env=GIT, capture_output=True, check=False)
+    assert not list(root.rglob("PWNED"))
+    assert [item.path for item in taken] == [f"{root}/e/commondir"]
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_worktrees_of_a_bare_repository_work(sandbox: str, root: Path) -> None:
+    commands = ("git clone -q --bare . b.git && git --git-dir=b.git worktree add -q w", "git -C w status", "git -C w log")
+    assert run(root, sandbox, *commands, "git --git-dir=b.git worktree remove w") == []
+
+
 # ---- what commands made, they can remove ----
 
 ADD = f"git {WHO} worktree add -q -B wt wt"

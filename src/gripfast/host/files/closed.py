@@ -27,7 +27,8 @@ ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
 # What counts in a directory: everything, repositories and what is denied, or only that.
 _Extent: TypeAlias = Literal["all", "git", "denied"]
-_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+# What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout
+_REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _KERNEL = frozenset({"/proc", "/sys", "/dev"})
 # A tick of the file system's clock: two changes within one tick leave the same ctime.
@@ -108,7 +109,7 @@ class ClosedNames:
         entries = _entries(path)
         found: list[ClosedName] = []
         below: list[tuple[str, _Extent]] = []
-        if self._git and extent != "denied" and {entry.name for entry in entries} >= _REPOSITORY:
+        if self._git and extent != "denied" and _is_repository({entry.name for entry in entries}):
             found.append(ClosedName(path, "repository"))
             extent = "git"
         own = {place.path: place.secret for place in own_places()}
@@ -133,6 +134,10 @@ class ClosedNames:
         if not self._places.protected(entry.path):
             return None
         return "git" if is_git else "protected"
+
+
+def _is_repository(names: set[str]) -> bool:
+    return any(names >= marks for marks in _REPOSITORIES)
 
 
 def _inside(name: str, extent: _Extent) -> _Extent:

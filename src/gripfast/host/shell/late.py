@@ -41,6 +41,8 @@ class Protected:
 def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Protected:
     """What is protected at the moment of a look. What somebody put in the place of a loose one is not loose."""
     names = {name.path: name for name in closed if name.kind != "denied"}
+    for place in _kept_for_worktrees(names):
+        names.pop(place, None)
     links = {path: os.readlink(path) for path, name in names.items() if name.is_link and os.path.islink(path)}
     owners = dict.fromkeys(owner for name in names.values() for owner in _git_directories(name))
     return Protected(
@@ -51,6 +53,12 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Pr
         worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
         loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen},
     )
+
+
+def _kept_for_worktrees(names: Mapping[str, ClosedName]) -> list[str]:
+    """What bare repositories keep for worktrees looks like repositories of its own, and is examined with theirs."""
+    bare = (path for path, name in names.items() if name.kind == "repository")
+    return [place for path in bare if not os.path.lexists(f"{path}/commondir") for place in worktrees(path)]
 
 
 def loose_part(protected: Protected) -> Protected:

@@ -250,7 +250,11 @@ def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str
 
 @pytest.mark.parametrize("sandbox", LEVELS)
 def test_worktrees_of_a_bare_repository_work(sandbox: str, root: Path) -> None:
-    commands = ("git clone -q --bare . b.git && git --git-dir=b.git worktree add -q w", "git -C w status", "git -C w log")
+    commands = (
+        "git clone -q --bare . b.git && git --git-dir=b.git worktree add -q w",
+        "git -C w status",
+        "git -C w log",
+    )
     assert run(root, sandbox, *commands, "git --git-dir=b.git worktree remove w") == []
 
 

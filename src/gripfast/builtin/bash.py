@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.watch import Watch
 from gripfast.host.shell.background import Background
 from gripfast.host.shell.ended import Ended
+from gripfast.host.shell.job import Stdin
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
 from gripfast.text.terminal import plain
@@ -40,7 +42,7 @@ async def _joins(
     answer_by: Annotated[float | None, Depends(ANSWER_BY)],
 ) -> str:
     """The same command again, soon after an answer said that it goes on, runs nothing."""
-    is_plain = not call.run_in_background and not call.dry_run and call.outside_sandbox is None
+    is_plain = not (call.run_in_background or call.dry_run or call.tty) and call.outside_sandbox is None
     known = shells.handed_over(call.command) if is_plain and answer_by is not None else None
     _joining.set(known)
     return "" if known is None else f"it waits for {known.name}, which the same command started before"
@@ -66,7 +68,7 @@ def _joined(command: str) -> Background | None:
     profiles=("agent", "codex"),
     names_sandbox=True,
     witness="outside_sandbox",
-    seldom=("outside_sandbox", "max_output"),
+    seldom=("outside_sandbox", "max_output", "stdin", "tty"),
     joins=_joins,
 )
 async def bash(
@@ -83,6 +85,8 @@ async def bash(
     max_output: Annotated[
         int | None, Field(description="Characters to show, 1,000 to 60,000; the rest is stored.", ge=1000, le=60_000)
     ] = None,
+    stdin: Annotated[bool, Field(description="In the background: keep stdin open for BashInput.")] = False,
+    tty: Annotated[bool, Field(description="Run on a terminal; in the background BashInput types into it.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
@@ -91,8 +95,8 @@ async def bash(
     watch: Annotated[Watch, Depends(WATCH)],
     answer_by: Annotated[float | None, Depends(ANSWER_BY)],
 ) -> TextResult | str:
-    """Runs a command in bash. The working directory persists between calls; variables don't. No stdin, no terminal.
-    Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
+    """Runs a command in bash. The working directory persists between calls; variables don't. No stdin or terminal by
+    default. Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
     if not fs.scope.write and shells.sandbox.level == "none":
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
@@ -101,21 +105,36 @@ async def bash(
     if run_in_background and outside:
         raise InvalidArgument("`outside_sandbox` is only for commands that are waited for")
     if dry_run:
-        if run_in_background or outside:
-            raise InvalidArgument("a dry run is for the sandbox; leave out run_in_background and outside_sandbox")
+        if run_in_background or outside or tty:
+            raise InvalidArgument("a dry run takes neither run_in_background nor outside_sandbox nor tty")
         return await _rehearsed(command, timeout, fs, cache, shells)
+    if stdin and not run_in_background:
+        raise InvalidArgument("`stdin` is only for run_in_background: nobody could send anything meanwhile")
+    source: Stdin = "tty" if tty else "pipe" if stdin else "nothing"
     if run_in_background:
         started: list[Background] = []
         await to_thread.run_sync(prepare, watch, abandon_on_cancel=True)
         await to_thread.run_sync(follow, watch, lambda: not started or shells.is_running(started[0]))
-        shell = await shells.start(command)
+        shell = await shells.start(command, stdin=source)
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
     until = inf if answer_by is None or outside else answer_by
-    known = None if answer_by is None or outside else _joined(command) or shells.handed_over(command)
+    known = None if answer_by is None or outside or tty else _joined(command) or shells.handed_over(command)
     if known is not None:
         return await _attached(known, until - monotonic(), cache, shells)
-    return await _run(command, timeout, until, fs, reads, cache, shells, watch, outside=outside, room=max_output)
+    how = Running(timeout, until, outside=outside, room=max_output, stdin=source)
+    return await _run(command, how, fs, reads, cache, shells, watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a command is run: its time limit in milliseconds, when its call must answer, and other arguments."""
+
+    timeout: int
+    until: float
+    outside: bool
+    room: int | None
+    stdin: Stdin
 
 
 async def _attached(shell: Background, seconds: float, cache: OutputCache, shells: Shells) -> TextResult:
@@ -134,25 +153,17 @@ async def _attached(shell: Background, seconds: float, cache: OutputCache, shell
 
 
 async def _run(
-    command: str,
-    timeout: int,
-    until: float,
-    fs: ScopedFs,
-    reads: ReadLog,
-    cache: OutputCache,
-    shells: Shells,
-    watch: Watch,
-    *,
-    outside: bool,
-    room: int | None,
+    command: str, how: Running, fs: ScopedFs, reads: ReadLog, cache: OutputCache, shells: Shells, watch: Watch
 ) -> TextResult:
     await to_thread.run_sync(prepare, watch, abandon_on_cancel=True)
     before = await to_thread.run_sync(look, watch, reads)
     directory = shells.directory
-    sink = cache.sink(room=room or shells.max_output)
-    seconds = until - monotonic()  # the record may have waited
+    sink = cache.sink(room=how.room or shells.max_output)
+    seconds = how.until - monotonic()  # the record may have waited
     try:
-        ended = await shells.run_or_stay(command, sink.feed, timeout_ms=timeout, seconds=seconds, outside=outside)
+        ended = await shells.run_or_stay(
+            command, sink.feed, timeout_ms=how.timeout, seconds=seconds, outside=how.outside, stdin=how.stdin
+        )
         streamed = await sink.finish()
     finally:
         sink.abandon()
@@ -162,7 +173,7 @@ async def _run(
         await to_thread.run_sync(follow, watch, lambda: shells.is_running(ended))
         notes = [_goes_on(ended), *changed_files(changes, fs)]
         return TextResult(with_notes(text, notes), streamed.ref)
-    notes = [*ending(ended, timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
+    notes = [*ending(ended, how.timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
     notes += [*taken_out(ended.quarantined, fs), *_refused(ended, fs, shells)]
     notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)

@@ -22,6 +22,7 @@ ToolName: TypeAlias = Literal[
     "Grep",
     "Bash",
     "BashOutput",
+    "BashInput",
     "KillBash",
     "read_file",
     "tree",
@@ -46,6 +47,7 @@ class Catalog(Mapping[str, Tool]):
     Grep: Tool
     Bash: Tool
     BashOutput: Tool
+    BashInput: Tool
     KillBash: Tool
     read_file: Tool
     tree: Tool

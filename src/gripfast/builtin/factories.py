@@ -44,6 +44,10 @@ def bash_output_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.bash_output)
 
 
+def bash_input_tool(fs: ScopedFs) -> Tool:
+    return bound_tool(fs, tools.bash_input)
+
+
 def kill_bash_tool(fs: ScopedFs) -> Tool:
     return bound_tool(fs, tools.kill_bash)
 

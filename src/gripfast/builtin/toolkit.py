@@ -366,6 +366,8 @@ class AgentTools:
         dry_run: bool = False,
         outside_sandbox: str | None = None,
         max_output: int | None = None,
+        stdin: bool = False,
+        tty: bool = False,
     ) -> Outcome[str]:
         return await self._call(
             "Bash",
@@ -376,12 +378,17 @@ class AgentTools:
             dry_run=dry_run,
             outside_sandbox=outside_sandbox,
             max_output=max_output,
+            stdin=stdin,
+            tty=tty,
         )
 
     async def BashOutput(
         self, bash_id: str, offset: int | None = None, filter: str | None = None, wait_ms: int = 0
     ) -> Outcome[str]:
         return await self._call("BashOutput", bash_id=bash_id, offset=offset, filter=filter, wait_ms=wait_ms)
+
+    async def BashInput(self, bash_id: str, text: str, wait_ms: int = 1000) -> Outcome[str]:
+        return await self._call("BashInput", bash_id=bash_id, text=text, wait_ms=wait_ms)
 
     async def KillBash(self, bash_id: str) -> Outcome[str]:
         return await self._call("KillBash", bash_id=bash_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gripfast.builtin.apply_patch import apply_patch
 from gripfast.builtin.bash import bash
+from gripfast.builtin.bash_input import bash_input
 from gripfast.builtin.bash_output import bash_output
 from gripfast.builtin.done import done
 from gripfast.builtin.edit import edit
@@ -37,6 +38,7 @@ TOOLS: tuple[Tool, ...] = (
     grep,
     bash,
     bash_output,
+    bash_input,
     kill_bash,
     read_file,
     tree,

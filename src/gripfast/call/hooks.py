@@ -98,8 +98,10 @@ class Question:
         everything escaped; then what "always" would allow, which may be more than this one call."""
         arguments = self.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
         subject = self.tool.traits.subject
+        all_of_it = whole or self.tool.traits.feeds is not None
         lines = [
-            f"{name}: {_argument_text(value, whole=whole or name == subject)}" for name, value in arguments.items()
+            f"{name}: {_argument_text(value, whole=all_of_it or name == subject)}"
+            for name, value in arguments.items()
         ]
         several = None if subject is None else getattr(self.arguments, subject)
         if subject is not None and isinstance(several, Subjects):

@@ -89,6 +89,13 @@ class Permissions:
         )
         return strictest((mine, *layers))
 
+    def holds_back(self, tool: Tool) -> bool:
+        """Whether any rule for this tool, or those it stands for, asks or denies."""
+        name, effect, others = tool.name, tool.traits.effect or "", tool.traits.stands_for
+        rules = (rule for rule in self.rules if rule.action != "allow" and rule.holds_for(name, effect, others))
+        mine = self.default_action != "allow" or any(True for _ in rules)
+        return mine or any(layer.holds_back(tool) for layer in self.narrowed_by)
+
     def judge_each(
         self, *, tool: str, effect: str, subjects: Sequence[Sequence[str]], stands_for: tuple[str, ...] = ()
     ) -> Decision:
@@ -243,6 +250,9 @@ def _about_line(permissions: Permissions, decision: Decision, token: str, covers
 def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]]) -> tuple[str, str]:
     """The token that an "always" remembers, and its description: the tool on these subjects, or exactly this call if
     it has none."""
+    if tool.traits.feeds is not None:
+        command = getattr(arguments, tool.traits.feeds)
+        return f"{tool.name}\0{command}", f"{tool.name} to {command}, whatever is sent"
     if not subjects:
         return f"{tool.name}\0{arguments.model_dump_json()}", f"{tool.name} with exactly these arguments"
     token = "\0".join((tool.name, *(name for spellings in subjects for name in spellings)))
@@ -255,9 +265,13 @@ def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]])
 def judged(permissions: Permissions, tool: Tool, subjects: Sequence[Sequence[str]]) -> Decision:
     """The decision of the rules about a call of a tool on these subjects, each in all its spellings."""
     traits = tool.traits
-    return permissions.judge_each(
+    decision = permissions.judge_each(
         tool=tool.name, effect=traits.effect or "", subjects=subjects, stands_for=traits.stands_for
     )
+    named = decision.rule is not None and decision.rule.tool == tool.name
+    if traits.feeds is None or decision.action != "allow" or named or not permissions.holds_back(tool):
+        return decision
+    return Decision("ask", f"{tool.name}: a running command may do with it what the rules hold back")
 
 
 def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[Sequence[str]]:

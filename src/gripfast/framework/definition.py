@@ -69,6 +69,7 @@ class Traits:
     open_world: bool = False
     ends: bool = False  # a successful call completes the session's task
     session_only: bool = False  # affects only the session: no file, no new process
+    feeds: str | None = None  # the argument that names a running command, which it gives input that rules can't judge
     profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
     hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
     witness: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
@@ -94,6 +95,7 @@ class TraitOptions(TypedDict, total=False):
     open_world: bool
     ends: bool
     session_only: bool
+    feeds: str | None
     profiles: tuple[str, ...]
     hides_bounds: bool
     witness: str | None

@@ -55,7 +55,7 @@ _FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.01, 1.0
 # A command goes before the server when memory is short.
 OOM_SCORE = b"500"
 NAMELESS = b"one that forks faster than it can be named"
-_MAX_FDS = 5
+_MAX_FDS = 6
 _AF_INET, _SOCK_STREAM = 2, 1
 _SCM_RIGHTS, _SOL_SOCKET = 1, 1 if LINUX else 0xFFFF
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTRICT_SELF = 24, 36, 38, 446
@@ -310,8 +310,9 @@ def _wait_for(pid: int) -> None:
 
 def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
     """One command: start it, watch it, report its end, and stay while anything of it runs."""
-    _, _, limit_ms, cap, directory, shell, wrapper, *environment = fields
-    line, out, write_end, script, *spool = descriptors
+    _, _, limit_ms, cap, stdin, directory, shell, wrapper, *environment = fields
+    line, out, write_end, script, *more = descriptors
+    source = more.pop(0) if stdin == b"pipe" else -1
     become_subreaper()
     speaker = socket(fileno=line)
     where_r, where_w = os.pipe()
@@ -322,17 +323,20 @@ def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
         os._exit(0)
     try:
         usual = _prefer_for_oom(OOM_SCORE)
-        child = _spawn(shell, wrapper, environment, write_end, where_w, script)
+        if stdin == b"tty":
+            child = _spawn_on_terminal(shell, wrapper, environment, write_end, where_w, script)
+        else:
+            child = _spawn(shell, wrapper, environment, source, write_end, where_w, script)
         _prefer_for_oom(usual)
     except OSError as error:
         speaker.send(b"failed\0" + os.strerror(error.errno or 0).encode())
         os._exit(0)
     os.chdir("/")
-    for descriptor in (write_end, where_w, script):
+    for descriptor in (write_end, where_w, script, *([source] if source >= 0 else [])):
         os.close(descriptor)
     os.set_blocking(where_r, False)
     limit = int(limit_ms) / 1000 if int(limit_ms) else None
-    sink = spool[0] if spool else None
+    sink = more[0] if more else None
     Supervisor(speaker, out, where_r, child, limit=limit, spool=sink, cap=int(cap)).watch()
     os._exit(0)
 
@@ -349,26 +353,61 @@ def _prefer_for_oom(score: bytes) -> bytes:
         return b"0"
 
 
-def _spawn(shell: bytes, wrapper: bytes, environment: list[bytes], out: int, where: int, script: int) -> int:
+_SIGNALS = [s for s in range(1, 65 if LINUX else 32) if s not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
+
+
+def _spawn(
+    shell: bytes, wrapper: bytes, environment: list[bytes], source: int, out: int, where: int, script: int
+) -> int:
     pairs = (entry.split(b"=", 1) for entry in environment)
-    everything = [s for s in range(1, 65 if LINUX else 32) if s not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
     apart: dict[str, Any] = {"setsid": True} if _MAY_ADOPT else {"setpgroup": 0}
     program, words = _confined(shell, [b"bash", b"-c", wrapper, b"bash"])
+    nothing = (os.POSIX_SPAWN_OPEN, 0, b"/dev/null", os.O_RDONLY, 0)
     return os.posix_spawn(
         program,
         words,
         {pair[0]: pair[1] for pair in pairs},
         file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, b"/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, source, 0) if source >= 0 else nothing,
             (os.POSIX_SPAWN_DUP2, out, 1),
             (os.POSIX_SPAWN_DUP2, out, 2),
             (os.POSIX_SPAWN_DUP2, where, REPORT),
             (os.POSIX_SPAWN_DUP2, script, SCRIPT),
         ],
         setsigmask=[],
-        setsigdef=everything,
+        setsigdef=_SIGNALS,
         **apart,
     )
+
+
+def _spawn_on_terminal(
+    shell: bytes, wrapper: bytes, environment: list[bytes], terminal: int, where: int, script: int
+) -> int:
+    """Starts the shell on a terminal: the supervisor leads its session, so that nothing leaves it unseen where
+    orphans are not adopted; the shell leads the group that reads. See credentials(7), posix_spawn can't do it."""
+    import fcntl  # noqa: PLC0415 - few commands need a terminal
+    import termios  # noqa: PLC0415
+
+    if _MAY_ADOPT:
+        os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    pairs = [entry.split(b"=", 1) for entry in environment]
+    program, words = _confined(shell, [b"bash", b"-c", wrapper, b"bash"])
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(terminal, os.getpid())
+        signal.set_wakeup_fd(-1)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        for descriptor, number in ((where, REPORT), (script, SCRIPT), (terminal, 0), (terminal, 1), (terminal, 2)):
+            os.dup2(descriptor, number)
+        os.execve(program, words, {pair[0]: pair[1] for pair in pairs})
+    finally:
+        os._exit(127)
 
 
 def _confined(program: bytes, words: list[bytes]) -> tuple[bytes, list[bytes]]:
@@ -435,6 +474,9 @@ class Supervisor:
             return False
         if word == b"stop":
             self._begin_stop(b"stopped")
+        elif word == b"interrupt":
+            for pid in descendants():
+                _signal_one(pid, signal.SIGINT)
         elif word == b"drain":
             self.poll.register(self.out, select.POLLIN)
         return bool(word)
@@ -508,6 +550,8 @@ class Supervisor:
                 data = os.read(self.out, min(CHUNK, limit - taken))
             except BlockingIOError:
                 return
+            except OSError:  # EIO: nobody has the terminal open any more
+                data = b""
             if not data:
                 self._forget_output()
                 return

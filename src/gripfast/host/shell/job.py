@@ -7,7 +7,7 @@ import selectors
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import anyio
 from anyio import wait_readable
@@ -17,11 +17,13 @@ from gripfast.host.shell.broker_connection import BrokerConnection
 from gripfast.host.shell.ended import Ended
 
 Feed: TypeAlias = Callable[[bytes], Awaitable[None]]
+Stdin: TypeAlias = Literal["nothing", "pipe", "tty"]
 
 
 @dataclass(slots=True)
 class Job:
-    """A command on its way: the line to its supervisor, and the pipe its output comes through."""
+    """A command on its way: the line to its supervisor, and the pipe its output comes through. `stdin` is what it
+    reads from, `input` where that is written."""
 
     name: str
     broker: BrokerConnection
@@ -30,6 +32,8 @@ class Job:
     directory: str
     limit: float | None
     ended: Ended | None = None
+    stdin: Stdin = "nothing"
+    input: int = -1
 
     def say(self, word: bytes) -> None:
         try:
@@ -42,7 +46,13 @@ class Job:
             os.close(self.out)
             self.out = -1
 
+    def close_input(self) -> None:
+        if self.input >= 0:
+            os.close(self.input)
+            self.input = -1
+
     def close(self) -> None:
+        self.close_input()
         self.close_output()
         self.line.close()
 
@@ -62,6 +72,8 @@ async def take(job: Job, feed: Feed) -> bool:
             data = os.read(job.out, CHUNK)
         except BlockingIOError:
             return True
+        except OSError:  # EIO: nobody has the terminal open any more
+            return False
         if not data:
             return False
         taken += len(data)

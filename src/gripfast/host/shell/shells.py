@@ -20,7 +20,7 @@ from typing import IO, cast
 import anyio
 from anyio import CancelScope, to_thread, wait_readable
 
-from gripfast.errors import Internal, NotFound, SandboxViolation, ToolError
+from gripfast.errors import Conflict, Internal, NotFound, SandboxViolation, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
@@ -32,7 +32,7 @@ from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
 from gripfast.host.shell.brokers import Brokers
 from gripfast.host.shell.ended import Ended, Reason, exit_of
-from gripfast.host.shell.job import Feed, Job, discard, next_of, take
+from gripfast.host.shell.job import Feed, Job, Stdin, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.pump import Pump
@@ -41,6 +41,7 @@ from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
+from gripfast.host.shell.typing_in import open_ends, type_in
 
 # Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
 _LARGE_PIPES = 16
@@ -48,6 +49,7 @@ ATTACH_SECONDS = 60.0
 """How long the same command again means the one that goes on in the background."""
 _LOOK_SECONDS = 0.05
 _BOARD_SECONDS = 0.2
+_QUIET_SECONDS = 0.15
 MAX_OUTPUT = 30_000
 """How many characters of a command's output an answer shows unless somebody says otherwise."""
 
@@ -135,7 +137,14 @@ class Shells:
         return ended
 
     async def run_or_stay(
-        self, command: str, feed: Feed, *, timeout_ms: int = 120_000, seconds: float = inf, outside: bool = False
+        self,
+        command: str,
+        feed: Feed,
+        *,
+        timeout_ms: int = 120_000,
+        seconds: float = inf,
+        outside: bool = False,
+        stdin: Stdin = "nothing",
     ) -> Ended | Background:
         """As `run`, but a command that still runs after so many seconds goes on as a background shell."""
         signs = Signs()
@@ -147,7 +156,7 @@ class Shells:
         with selector() as both:
             staying: Background | None = None
             leave_at = anyio.current_time() + max(0.0, seconds)
-            job = await self._start(command, timeout_ms, None, outside=outside)
+            job = await self._start(command, timeout_ms, None, outside=outside, stdin=stdin)
             try:
                 ended = await self._follow_until(leave_at, job, fed, both)
                 if ended is None:
@@ -217,7 +226,15 @@ class Shells:
             found = await to_thread.run_sync(differences, copies, fs)
         return replace(ended, directory="", left_running=0, left_names=()), found
 
-    async def _start(self, command: str, timeout_ms: int, spool: IO[bytes] | None, *, outside: bool = False) -> Job:
+    async def _start(
+        self,
+        command: str,
+        timeout_ms: int,
+        spool: IO[bytes] | None,
+        *,
+        outside: bool = False,
+        stdin: Stdin = "nothing",
+    ) -> Job:
         if outside and not self.may_leave:
             raise SandboxViolation("nobody is asked here, so no command may run outside the sandbox")
         text = checked(command)
@@ -225,14 +242,14 @@ class Shells:
         with shortages_told():
             broker = await self._current_broker(outside)
             try:
-                return await self._submit(broker, text, shell, timeout_ms, spool)
+                return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 if is_shortage(fault):
                     raise
                 await self._brokers.lose(broker)  # it was ended by something outside: a new one takes its place, once
             broker = await self._current_broker(outside)
             try:
-                return await self._submit(broker, text, shell, timeout_ms, spool)
+                return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 raise Internal("the shell could not be reached; try again", retriable=True) from fault
 
@@ -248,7 +265,13 @@ class Shells:
         return await (self._outside if outside else self._brokers).current()
 
     async def _submit(
-        self, broker: BrokerConnection, text: bytes, shell: str, timeout_ms: int, spool: IO[bytes] | None
+        self,
+        broker: BrokerConnection,
+        text: bytes,
+        shell: str,
+        timeout_ms: int,
+        spool: IO[bytes] | None,
+        stdin: Stdin = "nothing",
     ) -> Job:
         self._numbers += 1
         with ExitStack() as sent:
@@ -257,18 +280,23 @@ class Shells:
             line.setblocking(False)
             script = script_file(text)
             sent.callback(os.close, script)
-            out, write_end = os.pipe()
-            sent.callback(os.close, write_end)
+            ends = open_ends(stdin)
+            given = [fd for fd in (ends.source,) if fd >= 0]
+            for fd in (ends.write_end, *given):
+                sent.callback(os.close, fd)
             limit = timeout_ms / 1000 if timeout_ms else None
-            job = Job(f"{self._numbers}", broker, line, out, self.directory, limit)
-            fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, os.fsencode(job.directory)]
-            fields += [os.fsencode(shell), BASH if shell.endswith("bash") else SH, *broker.environment]
+            job = Job(
+                f"{self._numbers}", broker, line, ends.out, self.directory, limit, stdin=stdin, input=ends.input
+            )
+            fields = [b"run", job.name.encode(), b"%d" % timeout_ms, b"%d" % SPOOL_CAP, stdin.encode()]
+            fields += [os.fsencode(job.directory), os.fsencode(shell), BASH if shell.endswith("bash") else SH]
+            fields += broker.environment
             brokers = self._outside if broker.level == "none" else self._brokers
             fields.append(os.fsencode(f"PATH={brokers.path()}"))
-            descriptors = [far.fileno(), out, write_end, script]
+            descriptors = [far.fileno(), ends.out, ends.write_end, script, *given]
             self._jobs[job.name] = job  # before it is sent: a broker without a command may be ended
             try:
-                self._tune_pipe(out)
+                self._tune_pipe(ends.out)
                 await broker.send(b"\0".join(fields), descriptors + ([spool.fileno()] if spool else []))
             except BaseException:
                 job.close()
@@ -401,12 +429,12 @@ class Shells:
 
     # ---- in the background ----
 
-    async def start(self, command: str) -> Background:
+    async def start(self, command: str, *, stdin: Stdin = "nothing") -> Background:
         """Starts a command that runs until it ends, is killed, or the session closes."""
         with shortages_told():
             spool = tempfile.TemporaryFile(prefix="gripfast-")  # noqa: SIM115 - lives until the command has ended
         try:
-            job = await self._start(command, 0, spool)
+            job = await self._start(command, 0, spool, stdin=stdin)
         except BaseException:
             spool.close()
             raise
@@ -458,6 +486,22 @@ class Shells:
             raise fault
         return shell
 
+    async def type_in(self, shell: Background, text: str) -> int:
+        """Sends text to what a background shell reads from. Gives how many bytes it did not take."""
+        if not self.is_running(shell):
+            raise Conflict(f"{shell.name} has ended, so nothing reads what is sent to it")
+        return await type_in(shell.job, text)
+
+    async def settled(self, shell: Background, wait_ms: int, text: str) -> None:
+        """Waits until a background shell has answered a text, by more than a terminal's echo of it, and is quiet; or
+        has ended."""
+        echo = len(text.encode()) + text.count("\n") if shell.job.stdin == "tty" else 0
+        with anyio.move_on_after(wait_ms / 1000):
+            size = -1
+            while (shell.size <= shell.seen + echo or shell.size != size) and self.is_running(shell):
+                size = shell.size
+                await anyio.sleep(_QUIET_SECONDS)
+
     async def news(self, shell: Background, wait_ms: int) -> None:
         """Waits until a background shell has printed something that was not looked at yet, or has ended."""
         pause = 0.01
@@ -507,6 +551,7 @@ class Shells:
             self._settle(job)
         elif job.name in self._jobs:
             await self._end_leftovers(job)
+        self._notice(shell)
         return shell
 
     async def _end_leftovers(self, job: Job) -> None:

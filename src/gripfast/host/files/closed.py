@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gripfast.errors import SandboxViolation
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
-from gripfast.host.kernel.shortage import is_shortage
+from gripfast.host.files.sealed import entries_of
 from gripfast.host.program.own import own_places
 from gripfast.text.below import is_below
+from gripfast.text.escape import escaped
 from gripfast.text.fold import folded
 
 ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
@@ -53,6 +55,7 @@ class _Listing:
     settled: bool
     found: tuple[ClosedName, ...]
     below: tuple[tuple[str, _Extent], ...]
+    sealed: bool = False
 
 
 class ClosedNames:
@@ -66,12 +69,15 @@ class ClosedNames:
         self._roots = tuple(directory.real for directory in scope.roots)
         self._outside = tuple(_outside(scope.deny, self._roots))
         self._listings: dict[str, _Listing] = {}
+        self._unseal = False
         home = os.path.realpath(os.path.expanduser("~"))
         self._wide = any(is_below(home, root) for root in self._roots)
 
-    def look(self) -> tuple[ClosedName, ...]:
-        """Every name that is closed now. A directory that can't be listed is skipped, unless descriptors or memory
-        ran out: then it raises OSError, since names would wrongly seem to be gone."""
+    def look(self, *, unseal: bool = False) -> tuple[ClosedName, ...]:
+        """Every name that is closed now. A directory that nobody can look into is closed as a whole; with `unseal`,
+        after a command, one of our own is opened again. If descriptors or memory ran out it raises OSError, since
+        names would wrongly seem to be gone; so does a root that can't be looked into."""
+        self._unseal = unseal
         found = [name for start in self._starts() for name in start]
         waiting: list[tuple[str, _Extent]] = []
         waiting.extend((root, "all") for root in self._roots)
@@ -98,15 +104,20 @@ class ClosedNames:
             return None
         stamp = (now.st_dev, now.st_ino, now.st_ctime_ns)
         known = self._listings.get(path)
+        if known is not None and self._unseal and known.sealed:
+            known = None
         if known is not None and known.settled and known.stamp == stamp:
             return known
         settled = time.time_ns() - now.st_ctime_ns > _TICK_NS
-        listing = _Listing(stamp, settled, *self._listed(path, extent))
+        found, below = self._listed(path, extent)
+        listing = _Listing(stamp, settled, found, below, sealed=any(name.path == path for name in found))
         self._listings[path] = listing
         return listing
 
     def _listed(self, path: str, extent: _Extent) -> tuple[tuple[ClosedName, ...], tuple[tuple[str, _Extent], ...]]:
-        entries = _entries(path)
+        entries = entries_of(path, unseal=self._unseal)
+        if entries is None:
+            return self._sealed(path, extent), ()
         found: list[ClosedName] = []
         below: list[tuple[str, _Extent]] = []
         if self._git and extent != "denied" and _is_repository({entry.name for entry in entries}):
@@ -125,6 +136,15 @@ class ClosedNames:
                     below.append((entry.path, inside))
         return tuple(found), tuple(below)
 
+    def _sealed(self, path: str, extent: _Extent) -> tuple[ClosedName, ...]:
+        """Names in it are closed too, so it is closed as a whole. A root can't be: nothing would be left."""
+        if path in self._roots:
+            raise SandboxViolation(
+                f"`{escaped(path)}` can't be listed by its owner, so nobody can tell what is protected in it; "
+                "give it back with chmod u+rwx"
+            )
+        return () if extent == "denied" and not self._denies else (ClosedName(path, "denied"),)
+
     def _kind(self, entry: os.DirEntry[str], extent: _Extent) -> ClosedKind | None:
         if self._deny.may_match(entry.name) and self._places.denied(entry.path):
             return "denied"
@@ -142,16 +162,6 @@ def _is_repository(names: set[str]) -> bool:
 
 def _inside(name: str, extent: _Extent) -> _Extent:
     return "git" if extent == "all" and name in DEPENDENCIES else extent
-
-
-def _entries(directory: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as found:
-            return list(found)
-    except OSError as fault:
-        if is_shortage(fault):
-            raise
-        return []
 
 
 class _Last:

@@ -32,13 +32,19 @@ _HARMLESS = frozenset(
         *"lfs.repositoryformatversion index.version gc.auto rerere.enabled advice.detachedhead".split(),
     ]
 )
-# A program, or a transport that is one: `ext::sh -c ...`, or anything that names a `git-remote-...`.
-_RUNS = re.compile(r"\s*(?:!|[A-Za-z0-9+.-]*::)")
+# A program, or a transport that is one: `ext::sh -c ...`, or anything that names a `git-remote-...`; or an option of
+# one, since git and others pass names and values on as arguments.
+_RUNS = re.compile(
+    r"\s*(?:[!-]|[A-Za-z0-9+.-]*::|(?!(?:https?|ssh|git|git\+ssh|ssh\+git|ftps?|file)://)[\w+.-]+://)", re.I
+)
+_OPTION_AS_HOST = re.compile(r"(?:://|@)-")
 # Where git fetches from and pushes to; a push to a directory runs the hooks in it.
 _PLACES = frozenset("remote.*.url remote.*.pushurl branch.*.remote branch.*.pushremote submodule.*.url".split())
 _REMOTE = re.compile(r"(?!(?i:file:))(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:)")
-# These turn a repository that is there already into another one.
-_ONLY_IN_NEW = frozenset({"core.worktree", "core.bare", "core.sharedrepository", "core.repositoryformatversion"})
+# These turn a repository that is there already into another one, or its next push into one that deletes.
+_ONLY_IN_NEW = frozenset(
+    {"core.worktree", "core.bare", "core.sharedrepository", "core.repositoryformatversion", "remote.*.mirror"}
+)
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\\": "\\", '"': '"'}
 
 
@@ -59,11 +65,14 @@ class _Line:
     shape: str = ""
     value: str | None = None
     shown: str = ""
+    between: str = ""  # the quoted part of the section's name
 
     def is_harmless(self, directory: str, closed: Sequence[str]) -> bool:
         if not self.name:
             return True
         if self.shape not in _HARMLESS or self.value is None or _RUNS.match(self.value):
+            return False
+        if _OPTION_AS_HOST.search(self.value) or _RUNS.match(self.between):
             return False
         return self.shape not in _PLACES or not _is_in(self.value, directory, closed)
 
@@ -125,7 +134,8 @@ def _lines(text: str) -> Iterator[_Line]:
         elif section is not None and (setting := _SETTING.match(plain)):
             middle, key = "" if section[1] is None else ".*", setting[1].lower()
             name = ".".join(filter(None, (section[0], section[1], key)))
-            yield _Line(line, name, f"{section[0]}{middle}.{key}", _value(setting[2] or ""), _name(section, plain))
+            shape, shown = f"{section[0]}{middle}.{key}", _name(section, plain)
+            yield _Line(line, name, shape, _value(setting[2] or ""), shown, section[1] or "")
         else:
             yield _Line(line, "?", "?", None, _name(section, plain))
             section = None if "[" in plain.split("=")[0] else section

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from gripfast.host.kernel.shortage import is_shortage
+from gripfast.host.files.sealed import entries_of
 
 # What git reads as instructions. Everything else in a git directory is data, which commands may write.
 INSTRUCTIONS = ("config", "config.worktree", "hooks", "info/attributes", "commondir")
@@ -44,13 +44,8 @@ def _below_modules(folder: str, deep: int) -> Iterator[str]:
 
 
 def _children(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as found:
-            return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
-    except OSError as fault:
-        if is_shortage(fault):
-            raise
-        return []
+    found = entries_of(folder, unseal=True) or []
+    return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
 
 
 def named_directory(dot_git: str) -> str | None:

@@ -11,7 +11,7 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from gripfast.errors import Internal, SandboxViolation
-from gripfast.host.files.closed import ClosedNames
+from gripfast.host.files.closed import ClosedName, ClosedNames
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
@@ -111,28 +111,30 @@ class Brokers:
         assert self._seen is not None, "somebody looked before the command"
         if self._settings is not None:
             self._taken += self._settings.settle()
-            now = protected_now(self._closed_names.look()).instructions.keys()
+            now = protected_now(self._look_again()).instructions.keys()
             for owner in (now - self._seen.instructions.keys()) | (now & self._seen.made):
                 self._settings.make_whole(f"{owner}/config")
         self._taken += self._copies.take_new() if self._copies else []
         loose = self._seen.loose
-        taken, self._seen = undo_late_names(self._seen, self._closed_names.look, self._roots)
+        taken, self._seen = undo_late_names(self._seen, self._look_again, self._roots)
         self._taken += taken
         if self._seen.loose != loose:
             remember(self._seen.loose, self._roots)
+
+    def _look_again(self) -> tuple[ClosedName, ...]:
+        return self._closed_names.look(unseal=True)
 
     def _walls(self, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
         for directory in self._scope.roots:
             directory.require_unmoved()
         level = self._sandbox.level
-        closed = () if level == "none" else self._closed_names.look()
         suspect = self.suspect and self._seen is not None and level != "none"
         if suspect:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
-            closed = self._closed_names.look()
-        else:
+        closed = () if level == "none" else self._closed_names.look()
+        if not suspect:
             self._seen = protected_now(closed, self._loose(level))
         assert self._seen is not None, "just looked"
         if self._copies is not None:

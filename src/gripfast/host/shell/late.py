@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitconfig import harmless_part, without_worktree_outside
 from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, named_directory, submodules, worktrees
+from gripfast.host.files.sealed import entries_of
 from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
 from gripfast.text.below import is_below
@@ -213,7 +214,7 @@ def _examined(owner: str, roots: Sequence[str]) -> Iterator[Quarantined | None]:
     if os.path.islink(hooks):
         yield take_out(hooks, "hooks that a command made")
     elif os.path.isdir(hooks):
-        for name in sorted(os.listdir(hooks)):
+        for name in sorted(entry.name for entry in entries_of(hooks, unseal=True) or ()):
             if not name.endswith(".sample") and not was_released(f"{hooks}/{name}"):
                 yield take_out(f"{hooks}/{name}", "a hook that a command made")
     if os.path.lexists(f"{owner}/commondir"):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gripfast.host.files.gitconfig import changed_part
+from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.late import Protected, leads_home
 from gripfast.host.shell.quarantine import (
@@ -163,9 +164,8 @@ def _below(path: str) -> Iterator[str]:
     if not os.path.isdir(path) or os.path.islink(path):
         yield path
         return
-    for folder, folders, files in os.walk(path):
-        yield from (os.path.join(folder, name) for name in files)
-        yield from (link for name in folders if os.path.islink(link := os.path.join(folder, name)))
+    for entry in sorted(entries_of(path, unseal=True) or (), key=lambda entry: entry.name):
+        yield from _below(entry.path)
 
 
 def _kind(path: str) -> int:

@@ -311,3 +311,33 @@ def _understood(text: str) -> list[tuple[str, str]] | None:
     if done.returncode:
         return None
     return [(one.split("\n")[0], one.partition("\n")[2]) for one in done.stdout.decode().split("\0")[:-1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[remote "--upload-pack=evil"]\n\turl = x\n',
+        '[remote "--upload-pack=evil"]\n\tfetch = +refs/heads/*:refs/x/*\n',
+        '[branch "main"]\n\tremote = --upload-pack=evil\n',
+        '[branch "main"]\n\tmerge = --upload-pack=evil\n',
+        '[branch "-x"]\n\tremote = origin\n',
+        '[remote "o"]\n\turl = -oProxyCommand=evil:y\n',
+        '[remote "o"]\n\turl = ssh://-oProxyCommand=evil/y\n',
+        '[remote "o"]\n\turl = git@-oProxyCommand=evil:y\n',
+        '[remote "o"]\n\turl = foo://bar\n',
+        '[remote "o"]\n\turl = " -x"\n',
+        '[remote "o"]\n\tmirror = true\n',
+        '[submodule "s"]\n\tbranch = --x\n',
+    ],
+)
+def test_names_and_values_that_programs_take_for_options_are_refused(text: str) -> None:
+    judged = changed_part("", text)
+    assert judged.refused and " = " not in judged.text
+
+
+@pytest.mark.parametrize(
+    "url", ["https://x/y", "ssh://git@x:22/y", "git@x:y/-z.git", "../up", "/a/b", "file:///a/b", "git://x/y-z"]
+)
+def test_urls_that_people_use_stay(url: str) -> None:
+    text = f'[remote "origin-2"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+    assert changed_part("", text) == Judged(text)

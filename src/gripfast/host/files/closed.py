@@ -55,7 +55,6 @@ class _Listing:
     settled: bool
     found: tuple[ClosedName, ...]
     below: tuple[tuple[str, _Extent], ...]
-    sealed: bool = False
 
 
 class ClosedNames:
@@ -104,13 +103,10 @@ class ClosedNames:
             return None
         stamp = (now.st_dev, now.st_ino, now.st_ctime_ns)
         known = self._listings.get(path)
-        if known is not None and self._unseal and known.sealed:
-            known = None
         if known is not None and known.settled and known.stamp == stamp:
             return known
         settled = time.time_ns() - now.st_ctime_ns > _TICK_NS
-        found, below = self._listed(path, extent)
-        listing = _Listing(stamp, settled, found, below, sealed=any(name.path == path for name in found))
+        listing = _Listing(stamp, settled, *self._listed(path, extent))
         self._listings[path] = listing
         return listing
 

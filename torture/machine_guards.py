@@ -365,6 +365,24 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
         "tests/edges/mcp/test_tokens.py -k people_differ",
     ),
     Guard(
+        "an access token for another server is not ours",
+        "edges/mcp/oauth.py::Verifier._checked",
+        value("audience", "resource", by="jwt.decode(token, options={'verify_signature': False})['aud']"),
+        "tests/edges/mcp/test_oauth.py -k bad_tokens",
+    ),
+    Guard(
+        "a key signs what it is for",
+        "edges/mcp/oauth.py::Verifier.verify_token",
+        never("kty"),
+        "tests/edges/mcp/test_oauth.py -k bad_tokens",
+    ),
+    Guard(
+        "unknown keys are not asked for without end",
+        "edges/mcp/oauth.py::Keys._refresh",
+        never("REFETCH_AFTER"),
+        "tests/edges/mcp/test_oauth.py -k once_in_a_while",
+    ),
+    Guard(
         "HTTP sessions are apart",
         "edges/mcp/sessions.py::session_key",
         call("key_of_mcp_session", by="key_of_mcp_session('one')"),

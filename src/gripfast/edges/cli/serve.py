@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,9 +19,10 @@ from gripfast.edges.cli.say import say
 from gripfast.edges.early import EARLY
 from gripfast.edges.logs import Log, LogFormat, logging_to
 from gripfast.edges.profiles import price
+from gripfast.errors import InvalidArgument
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
-from gripfast.host.program.net import Address, listen, parse_address, parse_url
+from gripfast.host.program.net import Address, PublicUrl, listen, parse_address, parse_url
 from gripfast.host.program.secrets import http_token
 from gripfast.host.program.signals import ignore_early_hangup
 from gripfast.host.program.token_file import Token, TokenFile
@@ -29,6 +30,7 @@ from gripfast.host.questions.page import page_at
 
 if TYPE_CHECKING:
     from gripfast.edges.mcp.http import Access
+    from gripfast.edges.mcp.oauth import Issuer
 
 _ON_A_TERMINAL = """\
 waiting for MCP messages on this terminal; press Ctrl-C to stop
@@ -45,6 +47,14 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
     help="Tokens to accept over HTTP, one per line: NAME TOKEN [profile=NAME] [rules=NAME] [root=DIR] [readonly]. "
     "Read again when it changes.",
 )
+@click.option(
+    "--oauth-issuer",
+    metavar="URL",
+    help="Accept access tokens (JWT) of this authorization server, made for --url. Its metadata name its keys.",
+)
+@click.option("--oauth-jwks", metavar="URL", help="Where the issuer's public keys are, if it has no metadata.")
+@click.option("--oauth-audience", metavar="TEXT", help="The audience that tokens must have, if that is not --url.")
+@click.option("--oauth-scope", "oauth_scopes", multiple=True, metavar="NAME", help="A scope that tokens must have.")
 @click.option("--new-token", is_flag=True, help="Replace your token; the old one stops working.")
 @click.option("--no-token", is_flag=True, help="Accept HTTP requests without a token. On loopback only.")
 @click.option(
@@ -90,7 +100,7 @@ def serve(
     log_format: LogFormat | None,
     verbose: bool,
     log_content: bool,
-    **access_options: Any,
+    **http_options: Any,
 ) -> None:
     """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
 
@@ -110,7 +120,7 @@ def serve(
             _on_stdio(settings, log)
         else:
             assert log is not None
-            _over_http(settings, log, address, idle_minutes * 60, **access_options)
+            _over_http(settings, log, address, idle_minutes * 60, HttpOptions(**http_options))
 
 
 def _refuse_own_code_in_reach(settings: SessionSettings) -> None:
@@ -139,7 +149,21 @@ def _on_stdio(settings: SessionSettings, log: Log | None) -> None:
     sessions = Sessions(settings, ask_for_roots=True)
     if log is not None:
         sessions.observers.append(log)
-    anyio.run(serve_stdio, sessions, next(iter(EARLY), None))
+    with _traces():
+        anyio.run(serve_stdio, sessions, next(iter(EARLY), None))
+
+
+@contextmanager
+def _traces() -> Generator[None]:
+    """Spans are sent to where the environment says while the server runs."""
+    from gripfast.edges.mcp.traces import configure  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+
+    send_last = configure()
+    try:
+        yield
+    finally:
+        if send_last is not None:
+            send_last()
 
 
 def _need_sdk() -> None:
@@ -150,20 +174,25 @@ def _need_sdk() -> None:
         raise click.ClickException(f"{missing}; install the MCP server with: pip install 'gripfast[mcp]'") from None
 
 
-def _over_http(
-    settings: SessionSettings,
-    log: Log,
-    address: str,
-    idle: float,
-    token_file: str | None,
-    new_token: bool,
-    no_token: bool,
-    url: str | None,
-    metrics_address: str | None,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-    else_any_port: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """The options of `serve` that only matter over HTTP."""
+
+    token_file: str | None
+    new_token: bool
+    no_token: bool
+    url: str | None
+    metrics_address: str | None
+    oauth_issuer: str | None
+    oauth_jwks: str | None
+    oauth_audience: str | None
+    oauth_scopes: tuple[str, ...]
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+    else_any_port: bool
+
+
+def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, options: HttpOptions) -> None:
     _need_sdk()
     from gripfast.edges.mcp.http import Access, serve_http  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.people import People  # noqa: PLC0415 - the same
@@ -172,28 +201,30 @@ def _over_http(
 
     with as_usage_errors():
         wanted = parse_address(address)
-        public = None if url is None else parse_url(url)
-        hosts = (*hosts, *(public.hosts if public else ()))
-        watched = None if token_file is None or no_token else TokenFile(token_file)
+        public = None if options.url is None else parse_url(options.url)
+        hosts = (*options.hosts, *(public.hosts if public else ()))
+        issuer = _issuer(options, public)
+        watched = None if options.token_file is None or options.no_token else TokenFile(options.token_file)
         if watched is not None:
             ignore_early_hangup()
-        tokens, token_file_path = _tokens(watched, new=new_token, none=no_token)
-        Access(wanted, tokens, hosts, origins)
+        tokens, token_file_path = _tokens(watched, new=options.new_token, none=options.no_token or issuer is not None)
+        Access(wanted, tokens, hosts, options.origins, issuer)
         settings.config()
-        people = People(settings, tokens)
+        people = People(settings, tokens, signing_in=issuer is not None)
         root = settings.working_directory()
-        listening, got = listen(wanted, else_any_port=else_any_port)
-        access = Access(got, tokens, hosts, origins)
-        metrics_at = None if metrics_address is None else listen(parse_address(metrics_address))
+        listening, got = listen(wanted, else_any_port=options.else_any_port)
+        access = Access(got, tokens, hosts, options.origins, issuer)
+        metrics_at = None if options.metrics_address is None else listen(parse_address(options.metrics_address))
     if wanted.port not in (0, got.port):
         log.event("warning", "port", f"{wanted} is in use; serving on another port")
     console, link = _console(got, settings.config_file)
-    token = _shown_token(tokens, token_file)
+    token = _shown_token(tokens, options.token_file)
     facts = [
         *([f"  local  http://{got}/mcp"] if public else []),
         f"  root   {root}",
         f"  rules  {settings.rules_in_words()}",
-        f"  token  {_token_line(tokens, token, token_file_path)}",
+        *([f"  token  {_token_line(tokens, token, token_file_path)}"] if tokens or issuer is None else []),
+        *([f"  OAuth  access tokens of {issuer.url}"] if issuer else []),
         *([f"  counts http://{metrics_at[1]}/metrics"] if metrics_at else []),
         *([f"  watch  {link}  (opens once)"] if link else []),
     ]
@@ -202,11 +233,27 @@ def _over_http(
         log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools))
     else:
         say(_banner(settings, at, facts, token), err=True)
-    sessions = Sessions(settings, idle=idle, shares=Shares(len(people)), people=people)
+    sessions = Sessions(settings, idle=idle, shares=Shares(people.expected), people=people)
     sessions.observers.append(log)
-    with page_at(str(got)) if console is not None else nullcontext():
+    with page_at(str(got)) if console is not None else nullcontext(), _traces():
         anyio.run(serve_http, sessions, access, listening, console, watched, metrics_at)
     log.event("info", "stopped", "stopped")
+
+
+def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:
+    """The authorization server of the options. Raises InvalidArgument if something is missing or contradicts."""
+    from gripfast.edges.mcp.oauth import Issuer  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+
+    if options.oauth_issuer is None:
+        if options.oauth_jwks or options.oauth_audience or options.oauth_scopes:
+            raise InvalidArgument("--oauth-jwks, --oauth-audience and --oauth-scope need --oauth-issuer")
+        return None
+    if public is None:
+        raise InvalidArgument("--oauth-issuer needs --url: access tokens are made for the address that clients use")
+    if options.no_token:
+        raise InvalidArgument("--no-token accepts everybody, so --oauth-issuer would mean nothing; leave out one")
+    more = (options.oauth_jwks, options.oauth_audience, options.oauth_scopes)
+    return Issuer(options.oauth_issuer, public.text, *more)
 
 
 def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
@@ -221,10 +268,10 @@ def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
 
 
 def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Token], str]:
-    if none:
-        return [], ""
     if file is not None:
         return file.read(), file.path
+    if none:
+        return [], ""
     token, path = http_token(new=new)
     return [Token("you", token)], str(path)
 

@@ -21,12 +21,13 @@ from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
 from gripfast.edges.mcp.metrics import PATH as METRICS
 from gripfast.edges.mcp.metrics import Metrics, MetricsOnly
+from gripfast.edges.mcp.oauth import METADATA, Issuer, OAuth
 from gripfast.edges.mcp.people import TokenWatch
 from gripfast.edges.mcp.request import SESSION_HEADER
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import Sessions, key_of_mcp_session
 from gripfast.edges.mcp.shares import MOST_REQUESTS, MOST_SESSIONS
-from gripfast.errors import InvalidArgument
+from gripfast.errors import InvalidArgument, Unavailable
 from gripfast.framework.context import LOGGER
 from gripfast.host.kernel.limits import raise_descriptor_limit
 from gripfast.host.program.ending import ending
@@ -50,9 +51,10 @@ class Access:
     tokens: Sequence[Token] = field(repr=False)
     hosts: Sequence[str] = ()
     origins: Sequence[str] = ()
+    issuer: Issuer | None = None
 
     def __post_init__(self) -> None:
-        if not self.tokens and not self.address.is_loopback:
+        if not self.tokens and self.issuer is None and not self.address.is_loopback:
             raise InvalidArgument(f"{self.address} can be reached from other machines, so a token is required")
         if self.address.is_everywhere and not self.hosts:
             raise InvalidArgument(
@@ -156,6 +158,7 @@ class TokenGuard:
     def __init__(
         self, app: ASGIApp, access: Access, sessions: Sessions, metrics: Metrics, console: ASGIApp | None = None
     ) -> None:
+        self._oauth = None if access.issuer is None else OAuth(access.issuer)
         self._app = app
         self._metrics = metrics
         self._console = console
@@ -196,7 +199,7 @@ class TokenGuard:
             LOGGER.error("the tokens stay as they were: %s", escaped(fault.message))
             return
         shares = self._sessions.shares
-        shares.divide(len(self._sessions.people))
+        shares.divide(self._sessions.people.expected)
         shares.divide_threads()
         for owner in gone:
             await self._forget(owner)
@@ -218,11 +221,14 @@ class TokenGuard:
         if scope["path"] in (HEALTH, READY):
             await self._tell_health(scope, receive, send)
             return
+        if self._oauth is not None and scope["path"].startswith(METADATA):
+            await self._oauth.metadata(self._oauth.at_root(scope), receive, send)
+            return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        owner = self._owner(headers)
+        owner = self._owner(headers) or await self._signed_in(headers, scope, receive, send)
         if owner is None:
-            await _refuse(401, "a token is required: send `Authorization: Bearer TOKEN`", scope, receive, send)
-        elif scope["path"] == METRICS and scope["method"] == "GET":
+            return
+        if scope["path"] == METRICS and scope["method"] == "GET":
             await self._metrics.respond(scope, receive, send)
         elif scope["path"].rstrip("/") != PATH:
             await _refuse(404, f"the server is at {PATH}", scope, receive, send)
@@ -230,6 +236,24 @@ class TokenGuard:
             self._requests[request] = owner
             scope["user"] = _user(owner)
             await self._admit(owner, headers.get(SESSION_HEADER.encode()), scope, receive, send)
+
+    async def _signed_in(self, headers: dict[bytes, str], scope: Scope, receive: Receive, send: Send) -> str | None:
+        """The owner of an access token. Refuses the request, and returns None, if there is no good one."""
+        if self._oauth is None or b"authorization" not in headers:
+            challenge = self._oauth.challenge() if self._oauth else "Bearer"
+            text = "a token is required: send `Authorization: Bearer TOKEN`"
+            return await _refuse(401, text, scope, receive, send, challenge)
+        try:
+            owner, may_call = await self._oauth.owner(scope)
+        except Unavailable as fault:
+            return await _refuse(503, fault.message, scope, receive, send)
+        if owner is None:
+            challenge = self._oauth.challenge("invalid_token")
+            return await _refuse(401, "the token is not valid here, or no longer", scope, receive, send, challenge)
+        if not may_call:
+            challenge = self._oauth.challenge("insufficient_scope")
+            return await _refuse(403, "the token lacks a scope that is needed", scope, receive, send, challenge)
+        return owner
 
     async def _tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """For whoever watches the server: whether it runs, and whether it could serve a call now. Tells nothing else,
@@ -352,7 +376,9 @@ async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> 
     return status, session if status < 300 else ""
 
 
-async def _refuse(status: int, text: str, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(
+    status: int, text: str, scope: Scope, receive: Receive, send: Send, challenge: str | None = None
+) -> None:
     LOGGER.debug("%s %s was refused with %d: %s", scope["method"], escaped(scope["path"][:200]), status, text)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    headers = {} if challenge is None else {"WWW-Authenticate": challenge}
     await PlainTextResponse(f"{text}\n", status, headers)(scope, receive, send)

@@ -18,6 +18,8 @@ from gripfast.framework.definition import Tool
 from gripfast.host.program.token_file import Token, TokenFile
 from gripfast.text.escape import escaped
 
+SIGNING_IN = 16
+"""How many people with access tokens a server counts on; each gets such a share of it."""
 LOOK_EVERY = 1.0
 """Seconds between two looks at the token file. A change counts when it is the same at two looks."""
 
@@ -33,14 +35,21 @@ class Owner:
 class People:
     """The owners of tokens by name. Without tokens, everybody is `anyone`."""
 
-    def __init__(self, settings: SessionSettings, tokens: Sequence[Token] = ()) -> None:
+    def __init__(self, settings: SessionSettings, tokens: Sequence[Token] = (), *, signing_in: bool = False) -> None:
+        """`signing_in`: others come with access tokens of an authorization server."""
         self._base = settings
         self._people: dict[str, Owner] = {}
-        self.open_to_all = not tokens
+        self._signing_in = signing_in
+        self.open_to_all = not tokens and not signing_in
         self.replace(tokens)
 
     def __len__(self) -> int:
         return len(self._people)
+
+    @property
+    def expected(self) -> int:
+        """How many the server is divided among."""
+        return len(self) + (SIGNING_IN if self._signing_in else 0)
 
     def owner(self, given: str) -> str | None:
         """Whose token this is. Every token is compared, in constant time."""

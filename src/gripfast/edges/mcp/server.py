@@ -24,12 +24,11 @@ from mcp_types import (
     SetLevelRequestParams,
 )
 from mcp_types import Tool as McpTool
-from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
 from gripfast.builtin.keys import ANSWER_BY, PERSON
 from gripfast.call.run import run_call
 from gripfast.clock import monotonic
-from gripfast.edges.mcp import outputs
+from gripfast.edges.mcp import outputs, traces
 from gripfast.edges.mcp.ask import PersonAtClient
 from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.observed import ASKED, ObservedCall, observed
@@ -89,7 +88,9 @@ def server_of(sessions: Sessions) -> Server[Any]:
         on_read_resource=read_output,
         get_tool_input_schema=schemas.get,
     )
-    if isinstance(get_tracer_provider(), ProxyTracerProvider):
+    if traces.is_configured():
+        sessions.observers.append(traces.Traces(sessions.people))
+    else:
         server.middleware.clear()  # the SDK's tracing spans, which nobody collects
     if not sessions.people.open_to_all:
         server.middleware.append(_with_personal_instructions(sessions))

@@ -209,7 +209,7 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a listing that failed for want of descriptors is not an empty one",
-        "host/files/closed.py::_entries",
+        "host/files/sealed.py::_listed",
         never("is_shortage"),
         "tests/host/test_shortages.py -k taken_for_gone",
     ),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from gripfast.host.stores.redis_store import RedisStore
 from gripfast.host.stores.store import EmbeddedStore
@@ -14,10 +19,11 @@ from gripfast.host.stores.store import EmbeddedStore
 class RedisServer:
     """A redis-server that can be killed and started again in the middle of a test."""
 
-    def __init__(self, binary: str, directory: Path) -> None:
+    def __init__(self, binary: str, directory: Path, *, keeps: bool = False) -> None:
+        """`keeps`: it has its data again after a restart."""
         self.url = f"unix://{directory}/redis.sock"
         self._argv = [binary, "--port", "0", "--unixsocket", f"{directory}/redis.sock", "--save", ""]
-        self._argv += ["--appendonly", "no", "--dir", str(directory)]
+        self._argv += ["--appendonly", "yes" if keeps else "no", "--dir", str(directory)]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -45,6 +51,19 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def running_redis(*, keeps: bool = False) -> Iterator[RedisServer]:
+    """A redis-server for a fixture; skips the test where there is none."""
+    binary = shutil.which("redis-server")
+    if binary is None or shutil.which("redis-cli") is None:
+        pytest.skip("redis-server is not installed")
+    with tempfile.TemporaryDirectory(prefix="hf-redis-") as directory:
+        server = RedisServer(binary, Path(directory), keeps=keeps)
+        try:
+            yield server
+        finally:
+            server.kill()
 
 
 class Clock:

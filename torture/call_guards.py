@@ -482,7 +482,7 @@ CACHE_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a directory open to others is closed to them",
-        "host/stores/store.py::_private_directory",
+        "host/stores/database.py::Database._make_private",
         skip("chmod"),
         f"{STORE} -k closed_to_them",
     ),
@@ -506,7 +506,7 @@ CACHE_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a damaged index is made anew",
-        "host/stores/store.py::EmbeddedStore._open_or_renew",
+        "host/stores/database.py::Database._open_or_renew",
         always("_is_damage"),
         f"{BROKEN} -k damaged_index",
     ),

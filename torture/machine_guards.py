@@ -384,7 +384,7 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "HTTP sessions are apart",
-        "edges/mcp/sessions.py::session_key",
+        "edges/mcp/session_names.py::session_key",
         call("key_of_mcp_session", by="key_of_mcp_session('one')"),
         f"{HTTP} -k state_of_its_own",
     ),

@@ -24,7 +24,7 @@ protect = [".git"]
 encoding = "shift_jis"
 sandbox = "require"
 env = ["MY_VARIABLE", "APP_*"]
-cache = "redis://localhost"
+store = "redis://localhost"
 require_read = false
 profile = "agent"
 
@@ -138,7 +138,7 @@ def test_every_key_is_read() -> None:
     assert config.permissions is not None
     rules = config.permissions.rules
     assert (config.deny, config.protect, config.encoding) == (("secrets/**",), (".git",), "shift_jis")
-    assert (config.sandbox, config.env, config.cache) == ("require", ("MY_VARIABLE", "APP_*"), "redis://localhost")
+    assert (config.sandbox, config.env, config.store) == ("require", ("MY_VARIABLE", "APP_*"), "redis://localhost")
     assert (config.require_read, config.profile) == (False, "agent")
     assert (config.permissions.default_action, config.permissions.inside_only) == ("ask", True)
     assert [rule.source for rule in rules] == ["x.toml, rule 1", "x.toml, rule 2"]
@@ -287,7 +287,7 @@ def test_a_workspace_file_that_tries_to_widen_is_named_and_ignored(folder: Path)
     users_own(folder, 'sandbox = "require"\n[permissions]\ndefault_action = "ask"\ninside_only = true')
     workspace_says(
         folder,
-        'protect = []\nsandbox = "off"\nrequire_read = false\nenv = ["X"]\ncache = "redis://evil"\nprofile = "full"\n'
+        'protect = []\nsandbox = "off"\nrequire_read = false\nenv = ["X"]\nstore = "redis://evil"\nprofile = "full"\n'
         '[permissions]\ndefault_action = "allow"\ninside_only = false\n'
         'rule = [{tool = "Bash", pattern = "*", action = "allow", any_options = true}]\n'
         '[programs.evil]\noptions = ["*"]',
@@ -295,13 +295,13 @@ def test_a_workspace_file_that_tries_to_widen_is_named_and_ignored(folder: Path)
     config = loaded(folder)
     told = "\n".join(config.ignored)
     assert len(config.ignored) == 10
-    for key in ("protect", "sandbox", "require_read", "env", "cache", "profile", "default_action", "inside_only"):
+    for key in ("protect", "sandbox", "require_read", "env", "store", "profile", "default_action", "inside_only"):
         assert f"`{key}" in told
     assert "`permissions.rule[1]` (allow Bash `*`)" in told
     assert "`programs`" in told
     assert all(str(folder / "work" / ".gripfast.toml") in note for note in config.ignored)
     assert (config.protect, config.sandbox, config.require_read, config.env) == (PROTECTED, "require", True, ())
-    assert (config.cache, config.profile) == (None, None)
+    assert (config.store, config.profile) == (None, None)
     assert bash(config, "mytool x") == "ask"
     assert bash(config, "ls") == "ask"
 

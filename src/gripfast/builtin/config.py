@@ -53,7 +53,7 @@ class Config:
     sockets: tuple[str, ...] = ()
     network: NetworkSetting = "on"
     max_output: int = MAX_OUTPUT
-    cache: str | None = None
+    store: str | None = None
     require_read: bool = True
     profile: str | None = None
     rules: str = ""  # the name of the rules that hold: a ready-made set, `your own`, or nothing
@@ -197,7 +197,7 @@ class _File(_Table):
     sockets: list[str] | None = None
     network: Literal["on", "off"] | list[str] | None = None
     max_output: int | None = Field(default=None, ge=1000, le=60_000)
-    cache: str | None = None
+    store: str | None = None
     require_read: bool | None = None
     profile: str | None = Field(default=None, min_length=1)
     record: _Record | None = None
@@ -220,6 +220,8 @@ def _parsed(source: ConfigText) -> _File:
 
 def _fault(fault: Mapping[str, Any]) -> str:
     place = _place(fault["loc"])
+    if fault["loc"] == ("cache",):
+        return "`cache` is now `store`, which servers also share their sessions in"
     if fault["type"] == "extra_forbidden":
         return f"{place}: unknown key; {did_you_mean(str(fault['loc'][-1]), _known_keys(fault['loc']))}"
     given = "" if fault["type"] == "missing" else f", not {fault['input']!r}"
@@ -272,7 +274,7 @@ def _with(config: Config, table: _File, path: str) -> Config:
         sockets=_absolute(table.sockets, "sockets", path),
         network=config.network if table.network is None else _network(table.network, path),
         max_output=table.max_output or config.max_output,
-        cache=table.cache,
+        store=table.store,
         require_read=config.require_read if table.require_read is None else table.require_read,
         profile=table.profile,
         record=config.record if table.record is None else _record(table.record, path),
@@ -427,7 +429,7 @@ def _strictness(sandbox: Sandbox) -> int:
 
 
 _USERS_ONLY = (
-    *("env", "cache", "profile", "unprotect", "writable", "readable", "sockets", "record", "secrets"),
+    *("env", "store", "profile", "unprotect", "writable", "readable", "sockets", "record", "secrets"),
     *("answer_within", "max_output", "notify"),
 )
 

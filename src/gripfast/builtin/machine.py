@@ -23,9 +23,17 @@ class ShellPlace:
     def __init__(self, start: str | None = None) -> None:
         self.start = start
         self.shells: Shells | None = None
+        self.elsewhere: dict[str, str] = {}
+        """Background shells on other servers, and why each can't be reached."""
 
     def directory(self) -> str:
         return self.shells.directory if self.shells is not None else self.start or ""
+
+    def go(self, directory: str) -> None:
+        """The next command starts there."""
+        self.start = directory
+        if self.shells is not None:
+            self.shells.directory = directory
 
 
 def facts_of(

@@ -87,7 +87,7 @@ def shells_in(
         async with shells_over(
             fs, sandbox, env, sockets, directory=place.start, network=network, board=board
         ) as opened:
-            opened.may_leave, opened.max_output = may_leave, max_output
+            opened.may_leave, opened.max_output, opened.elsewhere = may_leave, max_output, place.elsewhere
             place.shells = opened
             yield opened
 

@@ -49,6 +49,15 @@ class Todos:
     def unfinished(self) -> tuple[Todo, ...]:
         return tuple(todo for todo in self._items if todo.status in ("pending", "in_progress"))
 
+    def restore(self, items: Iterable[Todo]) -> None:
+        """Makes the list what it was elsewhere. Raises InvalidArgument for one that can't have been made here."""
+        restored = tuple(items)
+        faults = _id_faults([Change(todo.id) for todo in restored], {}, new_ids=True) + _list_faults(restored)
+        if faults:
+            raise InvalidArgument("; ".join(faults))
+        with self._lock:
+            self._items = restored
+
     def merge(self, changes: Sequence[Change]) -> tuple[Todo, ...]:
         """Updates the todos named by id, adds the others, and keeps the rest."""
         with self._lock:

@@ -57,7 +57,7 @@ async def run_call(
     except BaseException:
         entry.end(error="CANCELLED")
         raise
-    return _with_note(message, entry.end(**_facts(message)))
+    return with_note(message, entry.end(**_facts(message)))
 
 
 def _both(one: Callable[[str], None], other: Callable[[str], None] | None) -> Callable[[str], None]:
@@ -201,7 +201,8 @@ def _facts(message: ToolMessage) -> dict[str, Any]:
     return {"size": size, "output_ref": ref and ref.id, "error": error and error.code, "answer": text}
 
 
-def _with_note(message: ToolMessage, note: str | None) -> ToolMessage:
+def with_note(message: ToolMessage, note: str | None) -> ToolMessage:
+    """The message with a line below its content."""
     if note is None:
         return message
     if isinstance(message.content, str):

@@ -19,6 +19,7 @@ from gripfast.builtin.rulesets import IN_WORDS
 from gripfast.builtin.session import WorkspaceSession, described, open_session
 from gripfast.builtin.state import State
 from gripfast.builtin.tools import EXTRA_TOOLS, TOOLS
+from gripfast.call.cache import Store
 from gripfast.call.hooks import AskCallback
 from gripfast.call.rules import Permissions
 from gripfast.edges.profiles import pick
@@ -50,6 +51,7 @@ class SessionSettings:
     answer_within: float | None = None
     network: str | None = None
     read_only: bool = False
+    store: str | None = None
 
     def session(
         self,
@@ -60,11 +62,13 @@ class SessionSettings:
         saved_state: str | None = None,
         logger: logging.Logger | None = None,
         id: str | None = None,
+        outputs: Store | None = None,
     ) -> tuple[WorkspaceSession, State]:
         """Opens a session confined to the settings' roots, else to `roots`, else to the current directory.
 
         `/` and the home directory are accepted only from the settings' own roots (`--root`). `saved_state` is the
-        dump of an earlier session's state. Raises ToolError for a root or a configuration that can't be used.
+        dump of an earlier session's state; `outputs` is where outputs are stored, if not where the settings say.
+        Raises ToolError for a root or a configuration that can't be used.
         """
         config = self.config(roots)
         for note in config.ignored:
@@ -75,7 +79,7 @@ class SessionSettings:
             fs,
             builtin=self.tools,
             permissions=self.permissions or config.permissions,
-            cache=config.cache,
+            cache=outputs or config.store,
             require_read=config.require_read,
             sandbox=config.sandbox,
             env=config.env,
@@ -112,8 +116,8 @@ class SessionSettings:
         except ToolError:
             return "a root or a configuration file can't be used"
         try:
-            if config.cache is not None:
-                RedisStore(config.cache, timeout=2.0).ping()
+            if config.store is not None:
+                RedisStore(config.store, timeout=2.0).ping()
         except ToolError:
             return "the shared store does not answer"
         return None
@@ -155,7 +159,7 @@ class SessionSettings:
     def config(self, roots: Sequence[str] = ()) -> Config:
         """Loads the configuration. Raises ToolError if it can't be read or has a rule about an unknown tool."""
         config = load_config(self.config_file, [root.real for root in self._scope(roots).roots], self._choice())
-        config = replace(config, network=self._reach(config))
+        config = replace(config, network=self._reach(config), store=self.store or config.store)
         refuse_unknown_tools(config.permissions, [tool.name for tool in (*TOOLS, *EXTRA_TOOLS, *self.tools)])
         return config
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cache_stores import Clock, RedisServer, Stores
+from cache_stores import Clock, RedisServer, Stores, running_redis
 from gripfast.builtin.tools import TOOLS
 from gripfast.call.cache import OutputCache, Store
 
 
 @pytest.fixture(scope="session")
-def shared_redis() -> Iterator[RedisServer]:
-    yield from _redis()
+def sharedrunning_redis() -> Iterator[RedisServer]:
+    yield from running_redis()
 
 
 @pytest.fixture
-def own_redis() -> Iterator[RedisServer]:
+def ownrunning_redis() -> Iterator[RedisServer]:
     """A store that a test may break."""
-    yield from _redis()
-
-
-def _redis() -> Iterator[RedisServer]:
-    binary = shutil.which("redis-server")
-    if binary is None or shutil.which("redis-cli") is None:
-        pytest.skip("redis-server is not installed")
-    with tempfile.TemporaryDirectory(prefix="hf-redis-") as directory:
-        server = RedisServer(binary, Path(directory))
-        yield server
-        server.kill()
+    yield from running_redis()
 
 
 @pytest.fixture

@@ -245,7 +245,7 @@ async def test_a_redis_that_is_full(own_redis: RedisServer) -> None:
 async def test_a_redis_that_stops_answering_is_waited_for_once(
     own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gripfast.host.stores.redis_store._PAUSE", 600.0)
+    monkeypatch.setattr("gripfast.host.stores.redis_link._PAUSE", 600.0)
     store = RedisStore(own_redis.url, timeout=0.3)
     own_redis.stall()
     with anyio.fail_after(30):

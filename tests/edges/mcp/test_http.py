@@ -26,7 +26,8 @@ from starlette.responses import PlainTextResponse
 from gripfast import DependencyKey, Depends, ToolCall, define_tool
 from gripfast.call.run import run_call
 from gripfast.edges.mcp import connections
-from gripfast.edges.mcp.sessions import NAMED_HEADER, Sessions
+from gripfast.edges.mcp.session_names import NAMED_HEADER
+from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.settings import SessionSettings
 from gripfast.host.program.net import Address, listen
@@ -274,7 +275,7 @@ async def test_the_screen_stays_clean_when_clients_are_there_at_the_end(own_serv
 @pytest.mark.anyio
 async def test_a_session_nobody_uses_is_closed(tmp_path: Path) -> None:
     for server in served(tmp_path, "--idle-minutes", "0.02"):
-        async with server.client("2026-07-28") as client:
+        async with server.client("2026-07-28", **{"Gripfast-Session": "x"}) as client:
             await client.call_tool("note", {"text": "a"})
             with anyio.fail_after(HANG):
                 while text_of(await client.call_tool("note", {"text": "b"})) != "b":
@@ -377,7 +378,7 @@ async def test_a_session_whose_closing_fails_ends_alone(tmp_path: Path, end: str
         async with server.client(**ANN) as ann:
             assert text_of(await ann.call_tool("hold", {})) == "held"
         if end == "idle":
-            async with server.client("2026-07-28", **ANN) as ann:
+            async with server.client("2026-07-28", **ANN, **{"Gripfast-Session": "x"}) as ann:
                 assert text_of(await ann.call_tool("hold", {})) == "held"
             assert server.process.stderr is not None
             while "closing a session failed" not in (line := server.process.stderr.readline()):
@@ -494,7 +495,7 @@ async def test_named_sessions_beyond_a_clients_share_close_its_oldest(tmp_path: 
     sessions = Sessions(settings, shares=Shares(2, sessions=6))
     texts: list[str] = []
     for owner, name in [("bob", "x"), *(("ann", f"{number}") for number in range(5)), ("ann", "0"), ("bob", "x")]:
-        async with sessions.acquire(request_of(owner, name)) as (_, session):
+        async with sessions.acquire(request_of(owner, name)) as (_, session, _):
             message = await run_call(session, ToolCall("1", "count", {}))
             texts.append(f"{owner} {name} {message.text}")
     assert texts[-2:] == ["ann 0 1", "bob x 2"]
@@ -552,6 +553,6 @@ def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> 
 
 def test_a_shared_store_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
-    own.write_text('cache = "redis://127.0.0.1:1/0"\n', encoding="utf-8")
+    own.write_text('store = "redis://127.0.0.1:1/0"\n', encoding="utf-8")
     assert SessionSettings((str(tmp_path),), config_file=str(own)).fault() == "the shared store does not answer"
     assert SessionSettings((str(tmp_path),)).fault() is None

@@ -22,15 +22,21 @@ from gripfast.edges.profiles import price
 from gripfast.errors import InvalidArgument
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
+from gripfast.host.program.machine import host_name
 from gripfast.host.program.net import Address, PublicUrl, listen, parse_address, parse_url
 from gripfast.host.program.secrets import http_token
 from gripfast.host.program.signals import ignore_early_hangup
 from gripfast.host.program.token_file import Token, TokenFile
 from gripfast.host.questions.page import page_at
+from gripfast.host.stores.embedded_sessions import EmbeddedSessions
+from gripfast.host.stores.redis_sessions import RedisSessions
+from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.stores.store import EmbeddedStore
 
 if TYPE_CHECKING:
     from gripfast.edges.mcp.http import Access
     from gripfast.edges.mcp.oauth import Issuer
+    from gripfast.edges.mcp.sharing import Sharing
 
 _ON_A_TERMINAL = """\
 waiting for MCP messages on this terminal; press Ctrl-C to stop
@@ -70,6 +76,12 @@ waiting for MCP messages on this terminal; press Ctrl-C to stop
 )
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST:PORT", help="Accept this Host header.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="Accept this Origin header.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Share sessions and outputs with other servers in this Redis (redis://HOST:PORT/0). Default: your "
+    "configuration's, else files of this user.",
+)
 @answer_within_option(
     "Answer each call within this time, so that no client gives up: a question that nobody has answered waits in "
     "`gripfast approvals`, a command goes on in the background. Default: 50, or what is known of the client. "
@@ -100,6 +112,7 @@ def serve(
     log_format: LogFormat | None,
     verbose: bool,
     log_content: bool,
+    store: str | None,
     **http_options: Any,
 ) -> None:
     """Serve the tools to MCP clients: one on standard input and output, or many over HTTP.
@@ -110,7 +123,7 @@ def serve(
     gripfast serve --http 127.0.0.1:8765             with a token; prints what to paste into a client
     """
     hide_process()
-    settings = replace(settings, answer_within=answer_within)
+    settings = replace(settings, answer_within=answer_within, store=store)
     if not own_code_in_reach:
         _refuse_own_code_in_reach(settings)
     wanted = address is not None or log_format or verbose or log_content
@@ -233,11 +246,23 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
         log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools))
     else:
         say(_banner(settings, at, facts, token), err=True)
-    sessions = Sessions(settings, idle=idle, shares=Shares(people.expected), people=people)
+    shares = Shares(people.expected)
+    sharing = _sharing(settings, got, shares.sessions)
+    sessions = Sessions(settings, idle=idle, shares=shares, people=people, sharing=sharing)
     sessions.observers.append(log)
     with page_at(str(got)) if console is not None else nullcontext(), _traces():
         anyio.run(serve_http, sessions, access, listening, console, watched, metrics_at)
     log.event("info", "stopped", "stopped")
+
+
+def _sharing(settings: SessionSettings, address: Address, most: int) -> Sharing:
+    from gripfast.edges.mcp.sharing import Sharing  # noqa: PLC0415 - the extra `mcp`, and a heavy import
+
+    url = settings.config().store
+    name = f"{host_name()}:{address.port}"
+    if url is None:
+        return Sharing(EmbeddedSessions(), EmbeddedStore(), name, most=most)
+    return Sharing(RedisSessions(url), RedisStore(url), name, most=most)
 
 
 def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,13 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gripfast.edges.console.access import PATH as CONSOLE
 from gripfast.edges.mcp.connections import connections
+from gripfast.edges.mcp.mcp_sessions import McpSessions
 from gripfast.edges.mcp.metrics import PATH as METRICS
 from gripfast.edges.mcp.metrics import Metrics, MetricsOnly
 from gripfast.edges.mcp.oauth import METADATA, Issuer, OAuth
 from gripfast.edges.mcp.people import TokenWatch
-from gripfast.edges.mcp.request import SESSION_HEADER
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
-from gripfast.edges.mcp.sessions import Sessions, key_of_mcp_session
+from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.mcp.shares import MOST_REQUESTS, MOST_SESSIONS
 from gripfast.errors import InvalidArgument, Unavailable
 from gripfast.framework.context import LOGGER
@@ -89,12 +88,13 @@ async def serve_http(
         server_of(sessions),
         security_settings=access.security,
         max_request_body_size=LARGEST_MESSAGE,
-        session_idle_timeout=sessions.idle,
-        max_sessions=MOST_SESSIONS + MOST_REQUESTS,  # `TokenGuard` holds each client to its share of the first
+        session_idle_timeout=None,  # `McpSessions` ends those that are idle, and holds each client to its share
+        max_sessions=MOST_SESSIONS + MOST_REQUESTS,
     )
     metrics = Metrics(sessions)
     sessions.observers.append(metrics)
-    guard = TokenGuard(manager.handle_request, access, sessions, metrics, console)
+    mcp = McpSessions(manager.handle_request, sessions)
+    guard = TokenGuard(mcp, access, sessions, metrics, console)
     watch = None if token_file is None else TokenWatch(token_file)
     server = _server(guard)
     raise_descriptor_limit()
@@ -102,6 +102,9 @@ async def serve_http(
     try:
         async with anyio.create_task_group() as group, manager.run():
             group.start_soon(sessions.close_idle)
+            group.start_soon(mcp.end_idle)
+            if sessions.sharing is not None:
+                group.start_soon(sessions.sharing.keep_up)
             group.start_soon(_end_on_signal, server, guard, watch)
             if watch is not None:
                 group.start_soon(_keep_tokens, watch, guard)
@@ -112,6 +115,8 @@ async def serve_http(
     finally:
         with anyio.CancelScope(shield=True):
             await sessions.close()
+            if sessions.sharing is not None:
+                await sessions.sharing.close()
 
 
 async def _serve_metrics(metrics: Metrics, listening: Listening, address: Address) -> None:
@@ -156,16 +161,15 @@ class TokenGuard:
     """Checks the token before any byte of the body is read, then the path, then passes the request on."""
 
     def __init__(
-        self, app: ASGIApp, access: Access, sessions: Sessions, metrics: Metrics, console: ASGIApp | None = None
+        self, mcp: McpSessions, access: Access, sessions: Sessions, metrics: Metrics, console: ASGIApp | None = None
     ) -> None:
         self._oauth = None if access.issuer is None else OAuth(access.issuer)
-        self._app = app
+        self._mcp = mcp
         self._metrics = metrics
         self._console = console
         self._access = access
         self._sessions = sessions
         self._requests: dict[anyio.CancelScope, str] = {}
-        self._begun: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -210,8 +214,7 @@ class TokenGuard:
         for request, whose in list(self._requests.items()):
             if whose == owner:
                 request.cancel()
-        for session in list(self._begun.pop(owner, ())):
-            await self._end_begun(owner, session)
+        await self._mcp.end_all_of(owner)
         await self._sessions.end_all_of(owner)
 
     async def _check(self, request: anyio.CancelScope, scope: Scope, receive: Receive, send: Send) -> None:
@@ -235,7 +238,7 @@ class TokenGuard:
         else:
             self._requests[request] = owner
             scope["user"] = _user(owner)
-            await self._admit(owner, headers.get(SESSION_HEADER.encode()), scope, receive, send)
+            await self._admit(owner, scope, receive, send)
 
     async def _signed_in(self, headers: dict[bytes, str], scope: Scope, receive: Receive, send: Send) -> str | None:
         """The owner of an access token. Refuses the request, and returns None, if there is no good one."""
@@ -265,10 +268,10 @@ class TokenGuard:
         answer = PlainTextResponse("ok\n") if scope["path"] == HEALTH else JSONResponse(known, 503 if fault else 200)
         await answer(scope, receive, send)
 
-    async def _admit(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         with self._sessions.shares.request(owner) as has_room:
             if has_room:
-                await self._forward(owner, session, scope, receive, send)
+                await self._mcp.serve(owner, scope, receive, send)
             else:
                 limit = self._sessions.shares.requests
                 await _refuse(429, f"this client already has {limit} open requests, its limit", scope, receive, send)
@@ -280,38 +283,6 @@ class TokenGuard:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         return people.owner(given.strip()) if scheme.lower() == "bearer" else None
 
-    async def _forward(self, owner: str, session: str | None, scope: Scope, receive: Receive, send: Send) -> None:
-        if session is None:
-            await self._begin(owner, scope, receive, send)
-            return
-        key = key_of_mcp_session(session)
-        with self._sessions.connected(key):
-            status, _ = await _watched(self._app, scope, receive, send)
-        own = self._begun[owner]
-        if session in own:
-            own.move_to_end(session)
-        if scope["method"] == "DELETE" and 200 <= status < 300:
-            own.pop(session, None)
-            await self._sessions.end(key)
-
-    async def _begin(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves a request without a session, which may begin one. An owner with more sessions than their share loses
-        the least recently used one. There is always one to close: a session in use holds a request open, and the
-        limit on requests is lower than the one on sessions."""
-        _, begun = await _watched(self._app, scope, receive, send)
-        if not begun:
-            return
-        own = self._begun[owner]
-        own[begun] = None
-        unused = (id for id in own if id != begun and not self._sessions.is_connected(key_of_mcp_session(id)))
-        if len(own) > self._sessions.shares.sessions and (oldest := next(unused, None)) is not None:
-            del own[oldest]
-            await self._end_begun(owner, oldest)
-
-    async def _end_begun(self, owner: str, session: str) -> None:
-        await self._app(*_deletion(owner, self._access.security.allowed_hosts[0], session))
-        await self._sessions.end(key_of_mcp_session(session))
-
 
 def _user(owner: str) -> AuthenticatedUser:
     return AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
@@ -319,25 +290,6 @@ def _user(owner: str) -> AuthenticatedUser:
 
 def _names(owners: set[str]) -> str:
     return ", ".join(sorted(owners)) or "nobody"
-
-
-def _deletion(owner: str, host: str, session: str) -> tuple[Scope, Receive, Send]:
-    """A request that ends an MCP session, as its client would send it; the SDK has no other way to end one."""
-    headers = [
-        (b"host", host.encode("latin-1")),
-        (SESSION_HEADER.encode(), session.encode("latin-1")),
-        (b"content-length", b"0"),
-    ]
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(_: Message) -> None:
-        """Nobody waits for the answer."""
-
-    scope: Scope = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
-    scope |= {"scheme": "http", "root_path": "", "headers": headers, "user": _user(owner)}
-    return scope, receive, send
 
 
 class _Response:
@@ -359,21 +311,6 @@ class _Response:
             await self._send({"type": "http.response.start", "status": 503, "headers": []})
         if not self._complete:
             await self._send({"type": "http.response.body", "body": b""})
-
-
-async def _watched(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> tuple[int, str]:
-    """Runs the app for one request. Returns the status of the response and the session that it names."""
-    status, session = 0, ""
-
-    async def watch(message: Message) -> None:
-        nonlocal status, session
-        if message["type"] == "http.response.start":
-            status = int(message["status"])
-            session = dict(message["headers"]).get(SESSION_HEADER.encode(), b"").decode("latin-1")
-        await send(message)
-
-    await app(scope, receive, watch)
-    return status, session if status < 300 else ""
 
 
 async def _refuse(

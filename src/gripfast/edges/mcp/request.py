@@ -32,6 +32,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
+from gripfast.edges.mcp.session_names import mcp_session_of
 from gripfast.framework.context import Interruption, Progress
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -40,7 +41,6 @@ Notice: TypeAlias = Progress | tuple[str, str]  # the tuple is a log line: its l
 
 CURRENT_REQUEST: ContextVar[ClientRequest | None] = ContextVar("gripfast_request", default=None)
 
-SESSION_HEADER = "mcp-session-id"
 MAX_NOTICES = 256
 """How many notices of one call may wait to be sent. When there are more, the oldest is dropped."""
 HEARTBEAT_SECONDS = 5.0
@@ -197,7 +197,7 @@ class ClientRequest:
     @property
     def mcp_session(self) -> str:
         """The id of the MCP session; empty where there is none."""
-        return "" if self.ctx.request is None else self.ctx.request.headers.get(SESSION_HEADER, "")
+        return mcp_session_of(self.ctx)
 
     async def elicit(self, message: str, schema: dict[str, Any]) -> ElicitResult:
         """Shows a form to the person at the client. Raises CannotAskClient if the client can't show one."""

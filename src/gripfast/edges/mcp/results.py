@@ -44,7 +44,7 @@ def _structure(message: ToolMessage, tool: Tool | None) -> dict[str, Any] | None
         return None
     content = message.content
     first = content if isinstance(content, str) else next(part.text for part in content if isinstance(part, TextPart))
-    return json.loads(first)
+    return json.JSONDecoder().raw_decode(first)[0]  # notes may follow it
 
 
 def block_of(part: Part) -> ContentBlock:

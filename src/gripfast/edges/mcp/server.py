@@ -26,7 +26,7 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 
 from gripfast.builtin.keys import ANSWER_BY, PERSON
-from gripfast.call.run import run_call
+from gripfast.call.run import run_call, with_note
 from gripfast.clock import monotonic
 from gripfast.edges.mcp import outputs, traces
 from gripfast.edges.mcp.ask import PersonAtClient
@@ -34,7 +34,8 @@ from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.observed import ASKED, ObservedCall, observed
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
-from gripfast.edges.mcp.sessions import Sessions, owner_of
+from gripfast.edges.mcp.session_names import owner_of
+from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Internal, ToolError
 from gripfast.framework.providers import definitions
@@ -128,7 +129,7 @@ async def _answered(
     started = monotonic()
     try:
         turn = sessions.shares.call(seen.who)
-        async with request.open(), turn, sessions.acquire(request) as (client, session):
+        async with request.open(), turn, sessions.acquire(request, call.name) as (client, session, visit):
             seen.opened(session)
             until = started + client.answer_within if client.answer_within else None
             ask = partial(client.asking.ask, request, until or started)
@@ -136,6 +137,8 @@ async def _answered(
             message = await run_call(session, call, request.progress, ask=ask, deps=deps, tell=seen.decided)
             seen.answered(message)
             client.remember(message)
+            notes = [sessions.first_note(request), *await visit.leave()]
+            message = with_note(message, "\n".join(filter(None, notes)) or None)
             return result_of(message, session.tools.get(message.name))
     except Suspended as suspended:
         seen.outcome = ASKED

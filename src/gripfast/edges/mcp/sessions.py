@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -12,28 +13,43 @@ from urllib.parse import unquote, urlsplit
 
 import anyio
 from mcp.server.context import ServerRequestContext
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from gripfast.builtin.session import WorkspaceSession
+from gripfast.builtin.shared_state import SharedState
 from gripfast.builtin.state import State
 from gripfast.call.run import Session
 from gripfast.clock import monotonic
 from gripfast.edges.approvals import Approvals, answer_within
 from gripfast.edges.logs import CLIENT_LOGGER
 from gripfast.edges.mcp.ask import AskingClient
+from gripfast.edges.mcp.connections import HEADER_SECONDS, HttpConnection
 from gripfast.edges.mcp.observed import Observer
 from gripfast.edges.mcp.people import People
-from gripfast.edges.mcp.request import SESSION_HEADER, ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.mcp.session_names import (
+    NAMED,
+    OF_CONNECTION,
+    OF_PROTOCOL,
+    ONE_CALL,
+    connection_of,
+    hello_of,
+    how_to_name,
+    owner_of,
+    session_key,
+)
 from gripfast.edges.mcp.shares import Shares
+from gripfast.edges.mcp.sharing import SharedSession, Sharing, Visit
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Internal, ToolError
 from gripfast.framework.context import LOGGER
 from gripfast.framework.definition import only_tool_errors
 from gripfast.host.questions.notify import notify_desktop
 from gripfast.host.questions.queue import LIFETIME
+from gripfast.host.stores.sessions import stored_name
 from gripfast.messages import OutputRef, ToolMessage
 
 QUESTION_LIFETIME = LIFETIME
+_MOST_TOLD = 1000  # clients of which it is remembered that they were told how to name a session
 MAX_LISTED_OUTPUTS = 500
 """How many cached outputs of one session are listed as resources; the oldest drop out first."""
 
@@ -61,6 +77,7 @@ class ClientSession:
     last_used: float = 0.0
     roots_changed: bool = False
     answer_within: float = 0.0
+    shared: SharedSession | None = None
     asking: AskingClient = field(default_factory=lambda: AskingClient(None))
 
     def remember(self, message: ToolMessage) -> None:
@@ -89,10 +106,12 @@ class Sessions:
         shares: Shares | None = None,
         people: People | None = None,
         resources: Sequence[FixedResource] = (),
+        sharing: Sharing | None = None,
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.settings = settings
         self.people = people or People(settings)
+        self.sharing = sharing
         self.resources = {resource.uri: resource for resource in resources}
         self.questions = PendingQuestions()
         self.observers: list[Observer] = []
@@ -102,24 +121,70 @@ class Sessions:
         self.shares = shares or Shares(1)
         self._now = now
         self._clients: dict[str, ClientSession] = {}
+        self._endings: set[asyncio.Task[None]] = set()
+        self._told: OrderedDict[str, None] = OrderedDict()
 
     @asynccontextmanager
-    async def acquire(self, request: ClientRequest) -> AsyncGenerator[tuple[ClientSession, Session]]:
-        """Yields the client of a request and its open Session. Raises ToolError if no session can be opened."""
+    async def acquire(
+        self, request: ClientRequest, doing: str = ""
+    ) -> AsyncGenerator[tuple[ClientSession, Session, Visit]]:
+        """Yields the client of a request, its open Session, and the call's visit to it, which is left before the call
+        answers. Raises ToolError if no session can be opened, or another server keeps it busy."""
         key = session_key(request.ctx)
         is_new = key not in self._clients
         client = self._clients.setdefault(key, ClientSession(owner_of(request.ctx)))
+        if is_new:
+            self._begin(key, client, request)
         client.running_calls += 1
+        visit = Visit(None)
         try:
             if is_new:
                 await self._make_room(client.owner)
             session = client.session
             if session is None or client.roots_changed or client.lock.locked():
                 session = await self._opened(client, request)
-            yield client, session
+            if client.shared is not None:
+                until = monotonic() + client.answer_within if client.answer_within else None
+                visit = await client.shared.enter(doing, until)
+            yield client, session, visit
         finally:
+            notes = await visit.leave()
+            if client.shared is not None:
+                client.shared.tell_later(notes)
             client.running_calls -= 1
             client.last_used = self._now()
+            if key.startswith(ONE_CALL):
+                with anyio.CancelScope(shield=True):
+                    await self.end(key)
+
+    def _begin(self, key: str, client: ClientSession, request: ClientRequest) -> None:
+        """What lasts beyond this server is shared; what lasts as long as a connection ends with it."""
+        if key.startswith((OF_PROTOCOL, NAMED)) and self.sharing is not None:
+            hello = hello_of(request.ctx) if key.startswith(OF_PROTOCOL) else None
+            client.shared = SharedSession(self.sharing, key, client.owner, hello=hello)
+        elif key.startswith(OF_CONNECTION):
+            connection = connection_of(request.ctx)
+            assert connection is not None, "its number is in the key"
+            connection.keep(self.idle or HEADER_SECONDS)
+            task = asyncio.get_running_loop().create_task(self._end_with(connection, key))
+            self._endings.add(task)
+            task.add_done_callback(self._endings.discard)
+
+    def first_note(self, request: ClientRequest) -> str | None:
+        """For the first answer of a client that names no session: how to name one."""
+        key = session_key(request.ctx)
+        who = key if key.startswith(OF_CONNECTION) else f"{owner_of(request.ctx)} {request.client_name}"
+        note = how_to_name(key)
+        if note is None or who in self._told:
+            return None
+        self._told[who] = None
+        while len(self._told) > _MOST_TOLD:
+            self._told.popitem(last=False)
+        return note
+
+    async def _end_with(self, connection: HttpConnection, key: str) -> None:
+        await connection.closed.wait()
+        await self.end(key)
 
     async def _opened(self, client: ClientSession, request: ClientRequest) -> Session:
         async with client.lock:
@@ -153,12 +218,18 @@ class Sessions:
         logger = logging.Logger(CLIENT_LOGGER, logging.INFO)
         logger.parent = logging.getLogger("gripfast")
         logger.addHandler(ClientLogHandler())
+        key = session_key(request.ctx)
         session, client.state = self.people.settings_of(client.owner).session(
             roots,
             saved_state=client.state.dump() if client.state else None,
             logger=logger,
+            id=stored_name(key) if client.shared is not None else None,
+            outputs=self.sharing.outputs if self.sharing is not None else None,
         )
-        session.prepare()
+        if client.shared is not None and self.sharing is not None:
+            client.shared.opened(SharedState(client.state, session, self.sharing.holder), client.state)
+        if not key.startswith(ONE_CALL):
+            session.prepare()
         self._prepare_asking(client, session, request.client_name)
         client.session = session
 
@@ -202,12 +273,18 @@ class Sessions:
         """How many sessions are open."""
         return sum(client.session is not None for client in self._clients.values())
 
+    def is_running(self, key: str) -> bool:
+        """Whether a call of this session runs on this server."""
+        return key in self._clients and self._clients[key].running_calls > 0
+
     def is_connected(self, key: str) -> bool:
         return self._connections[key] > 0
 
     async def end(self, key: str) -> None:
         """Closes a session and forgets it. A failure is only logged, so that the server and other sessions go on."""
         client = self._clients.pop(key, None)
+        if client is not None and client.shared is not None:
+            client.shared.forget()
         if client is not None:
             with suppress(ToolError):
                 await only_tool_errors(client.close(), "closing a session", LOGGER)
@@ -229,39 +306,6 @@ class Sessions:
     async def close(self) -> None:
         for key in list(self._clients):
             await self.end(key)
-
-
-NAMED_HEADER = "gripfast-session"
-
-
-def session_key(ctx: ServerRequestContext[Any]) -> str:
-    """The key of the session a request belongs to. On stdio there is only one; over HTTP the transport names it.
-
-    The newer protocol has no sessions: a client may name one in the header `Gripfast-Session`; otherwise its token,
-    address and name identify it.
-    """
-    if ctx.request is None:
-        return "stdio"
-    request = ctx.request
-    user = owner_of(ctx)
-    if SESSION_HEADER in request.headers and ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return key_of_mcp_session(request.headers[SESSION_HEADER])
-    named = request.headers.get(NAMED_HEADER)
-    if named:
-        return f"named {user!r} {named[:128]}"
-    client = ctx.session.client_params
-    name = f"{client.client_info.name} {client.client_info.version}" if client else ""
-    address = request.client.host if request.client else ""
-    return f"client {user!r} {address} {name}"
-
-
-def owner_of(ctx: ServerRequestContext[Any]) -> str:
-    """The owner of the token in a request; empty on stdio, where there is only one client."""
-    return "" if ctx.request is None else getattr(ctx.request.scope.get("user"), "username", "")
-
-
-def key_of_mcp_session(id: str) -> str:
-    return f"session {id}"
 
 
 def directory_of(uri: str) -> str | None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -71,6 +72,7 @@ class ReadLog:
         self._lock = threading.Lock()
         self._by_path: dict[str, Seen] = {}
         self._by_inode: dict[tuple[int, int], Seen] = {}
+        self._changed: set[str] = set()
 
     def record(self, real: str, found: os.stat_result, digest: str | None, lines: int | None = None) -> None:
         """A file was read or written: this is what it is now, and how many lines it has if somebody counted."""
@@ -83,6 +85,7 @@ class ReadLog:
                 self._by_inode.pop((before.identity.device, before.identity.inode), None)
             self._by_path[seen.real] = seen
             self._by_inode[seen.identity.device, seen.identity.inode] = seen
+            self._changed.add(seen.real)
 
     def unchanged(self, real: str, found: os.stat_result) -> Seen | None:
         """What was last seen of the file at this path, if it can't have changed since."""
@@ -95,6 +98,7 @@ class ReadLog:
             if self._by_path.get(seen.real) is seen:
                 doubted = replace(seen, settled=False)
                 self._by_path[seen.real] = self._by_inode[seen.identity.device, seen.identity.inode] = doubted
+                self._changed.add(seen.real)
 
     def find(self, real: str, identity: Identity) -> Seen | None:
         return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
@@ -104,6 +108,27 @@ class ReadLog:
             seen = self._by_path.pop(real, None)
             if seen is not None:
                 self._by_inode.pop((seen.identity.device, seen.identity.inode), None)
+                self._changed.add(real)
+
+    def take_changes(self) -> dict[str, Seen | None]:
+        """What changed since this was last asked: files by their real path, None for one that was forgotten."""
+        with self._lock:
+            changed, self._changed = self._changed, set()
+            return {real: self._by_path.get(real) for real in changed}
+
+    def change_all(self) -> None:
+        """Everything counts as changed."""
+        with self._lock:
+            self._changed.update(self._by_path)
+
+    def replace(self, seen: Iterable[Seen]) -> None:
+        """From now on this is what was seen, and nothing else. A negative device is one of another machine: such a
+        file is known by its path and its content only."""
+        with self._lock:
+            self._by_path = {one.real: one for one in seen}
+            known = (one for one in self._by_path.values() if one.identity.device >= 0)
+            self._by_inode = {(one.identity.device, one.identity.inode): one for one in known}
+            self._changed.clear()
 
     def seen(self) -> tuple[Seen, ...]:
         """Every file this session has read or written, for those who look for changes."""

@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import weakref
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from math import inf
@@ -103,6 +103,8 @@ class Shells:
         """Whether commands may run outside the sandbox: set by whoever asks a person about each of them."""
         self._jobs: dict[str, Job] = {}
         self._background: dict[str, Background] = {}
+        self.elsewhere: Mapping[str, str] = {}
+        """Background shells of this session that were started on other servers: why each can't be reached."""
         self._outputs: IO[bytes] | None = None
         self._numbers = 0
         self._closed = False
@@ -317,7 +319,7 @@ class Shells:
         """A command of the foreground becomes a background shell; its output goes to a file from now on."""
         with shortages_told():
             spool = tempfile.TemporaryFile(prefix="gripfast-", buffering=0)  # noqa: SIM115 - lives until it has ended
-        shell = Background(f"bash_{len(self._background) + 1}", command, job, spool)
+        shell = Background(self._new_name(), command, job, spool)
         if job.out >= 0:
             shell.pump, job.out = Pump(job.out, spool, SPOOL_CAP), -1
         shell.handed_at = anyio.current_time()
@@ -439,7 +441,7 @@ class Shells:
             spool.close()
             raise
         job.close_output()
-        shell = Background(f"bash_{len(self._background) + 1}", command, job, spool)
+        shell = Background(self._new_name(), command, job, spool)
         self._put_in_background(shell)
         return shell
 
@@ -477,6 +479,8 @@ class Shells:
     def look(self, name: str) -> Background:
         """A background shell as it is now."""
         shell = self._background.get(name)
+        if shell is None and name in self.elsewhere:
+            raise NotFound(f"{name} {self.elsewhere[name]}")
         if shell is None:
             known = ", ".join(self._background) or "none was started"
             raise NotFound(f"no background shell {name!r}; known: {known}")
@@ -501,6 +505,15 @@ class Shells:
             while (shell.size <= shell.seen + echo or shell.size != size) and self.is_running(shell):
                 size = shell.size
                 await anyio.sleep(_QUIET_SECONDS)
+
+    def _new_name(self) -> str:
+        """A name that no background shell of the session has had, here or elsewhere."""
+        taken = [int(name[5:]) for name in (*self._background, *self.elsewhere) if name[5:].isdecimal()]
+        return f"bash_{max(taken, default=0) + 1}"
+
+    def running(self) -> list[str]:
+        """The background shells that have not ended."""
+        return [name for name, shell in self._background.items() if self.is_running(shell)]
 
     async def news(self, shell: Background, wait_ms: int) -> None:
         """Waits until a background shell has printed something that was not looked at yet, or has ended."""

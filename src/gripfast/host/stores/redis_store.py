@@ -14,21 +14,20 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
 from gripfast.errors import Internal, ToolError
 from gripfast.host.search.line_search import LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
+from gripfast.host.stores.redis_link import RedisLink
 from gripfast.host.stores.store import QUOTA, TTL, expired_ref, unknown_ref
 
 _CHUNK = 256 * 1024
 _BATCH = 8  # chunks sent or asked for at once
 _UNFINISHED = 3600  # seconds
-_PAUSE = 5.0  # seconds without a new attempt after Redis could not be reached
-_PREFIX = "gripfast:1:"
 _REF = re.compile(r"[0-9a-f]{16}")
 
 
@@ -52,18 +51,16 @@ class RedisStore:
         timeout: float = 5.0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._url = url
+        self._link = RedisLink(url, what="the output cache", timeout=timeout)
+        self._prefix = self._link.prefix
         self._quota = quota
         self._ttl = ttl
-        self._timeout = timeout
         self._now = now
-        self._connected: Any = None
-        self._down_until = 0.0
         self._collector = Collector(self.collect, every=300.0, or_bytes=quota // 16)
 
     def ping(self) -> None:
         """Raises ToolError if Redis does not answer."""
-        with self._talk() as redis:
+        with self._link.talk() as redis:
             redis.ping()
 
     def writer(self, session: str) -> ChunkWriter:
@@ -72,12 +69,12 @@ class RedisStore:
     def find(self, session: str, ref_id: str) -> StoredChunks:
         if not _REF.fullmatch(ref_id):
             raise unknown_ref(ref_id)
-        with self._talk() as redis:
-            facts = cast(dict[bytes, bytes], redis.hgetall(f"{_PREFIX}out:{ref_id}"))
+        with self._link.talk() as redis:
+            facts = cast(dict[bytes, bytes], redis.hgetall(f"{self._prefix}out:{ref_id}"))
             if facts.get(b"session") != session.encode("utf-8", "surrogatepass"):
                 raise unknown_ref(ref_id)
             blob = facts[b"blob"].decode()
-            there = redis.exists(_blob(blob))
+            there = redis.exists(self._blob(blob))
             created, size = float(facts[b"created"]), int(facts[b"size"])
             found = StoredChunks(ref_id, max(0, size), facts[b"card"], blob)
         if not there or not created + self._ttl >= self._now():  # also if it is no number
@@ -105,10 +102,12 @@ class RedisStore:
 
     def collect(self) -> None:
         """Remove blobs that are too old, and the oldest of what is too much."""
-        with self._talk() as redis:
+        with self._link.talk() as redis:
             with redis.pipeline(transaction=True) as pipe:  # one moment's picture: others collect beside us
                 sizes, ages = (
-                    pipe.hgetall(f"{_PREFIX}sizes").zrange(f"{_PREFIX}ages", 0, -1, withscores=True).execute()
+                    pipe.hgetall(f"{self._prefix}sizes")
+                    .zrange(f"{self._prefix}ages", 0, -1, withscores=True)
+                    .execute()
                 )
             total = sum(map(int, sizes.values()))
             for name, stored_at in ages:
@@ -119,27 +118,25 @@ class RedisStore:
 
     def close(self) -> None:
         self._collector.close()
-        if self._connected is not None:
-            self._connected.close()
-            self._connected = None
+        self._link.close()
 
     # -- called by ChunkWriter
 
     def put_chunks(self, blob: str, first: int, chunks: list[bytes]) -> None:
-        with self._talk() as redis, redis.pipeline(transaction=False) as pipe:
+        with self._link.talk() as redis, redis.pipeline(transaction=False) as pipe:
             for number, chunk in enumerate(chunks, first):
-                pipe.hset(_blob(blob), number, chunk)
-            pipe.expire(_blob(blob), _UNFINISHED)
+                pipe.hset(self._blob(blob), number, chunk)
+            pipe.expire(self._blob(blob), _UNFINISHED)
             pipe.execute()
 
     def get_chunks(self, blob: str, first: int, last: int) -> list[bytes | None]:
-        with self._talk() as redis:
-            return cast("list[bytes | None]", redis.hmget(_blob(blob), list(range(first, last + 1))))
+        with self._link.talk() as redis:
+            return cast("list[bytes | None]", redis.hmget(self._blob(blob), list(range(first, last + 1))))
 
     def commit(self, session: str, blob: str, digest: str, size: int, card: bytes) -> str:
         """Point to the blob that has this content already, else to this one."""
-        with self._talk() as redis:
-            if redis.hlen(_blob(blob)) != -(-size // _CHUNK):
+        with self._link.talk() as redis:
+            if redis.hlen(self._blob(blob)) != -(-size // _CHUNK):
                 raise Internal("the output cache's Redis lost a part of the output")
             kept = self._twin(redis, digest) or blob
             ref = secrets.token_hex(8)
@@ -147,31 +144,36 @@ class RedisStore:
                 self._file(pipe, session, kept, digest, size, card, ref)
                 pipe.execute()
             if kept != blob:
-                redis.unlink(_blob(blob))
+                redis.unlink(self._blob(blob))
         self._collector.added(size)
         return ref
 
     def drop(self, blob: str) -> None:
-        with suppress(ToolError), self._talk() as redis:
-            redis.unlink(_blob(blob))
+        with suppress(ToolError), self._link.talk() as redis:
+            redis.unlink(self._blob(blob))
+
+    def _blob(self, name: str) -> str:
+        return f"{self._prefix}blob:{name}"
 
     def _file(self, pipe: Any, session: str, blob: str, digest: str, size: int, card: bytes, ref: str) -> None:
         seconds = max(1, int(self._ttl))
         output = {"session": session.encode("utf-8", "surrogatepass"), "blob": blob, "size": size, "card": card}
-        pipe.hset(f"{_PREFIX}out:{ref}", mapping=output | {"created": repr(self._now())})
-        pipe.expire(f"{_PREFIX}out:{ref}", 2 * seconds)
-        pipe.expire(_blob(blob), seconds)
-        pipe.set(f"{_PREFIX}same:{digest}", blob, ex=seconds)
-        pipe.zadd(f"{_PREFIX}ages", {blob: self._now()})
-        pipe.hset(f"{_PREFIX}sizes", blob, size)
+        pipe.hset(f"{self._prefix}out:{ref}", mapping=output | {"created": repr(self._now())})
+        pipe.expire(f"{self._prefix}out:{ref}", 2 * seconds)
+        pipe.expire(self._blob(blob), seconds)
+        pipe.set(f"{self._prefix}same:{digest}", blob, ex=seconds)
+        pipe.zadd(f"{self._prefix}ages", {blob: self._now()})
+        pipe.hset(f"{self._prefix}sizes", blob, size)
 
     def _twin(self, redis: Any, digest: str) -> str | None:
-        name = redis.get(f"{_PREFIX}same:{digest}")
-        return name.decode() if name and redis.exists(_blob(name.decode())) else None
+        name = redis.get(f"{self._prefix}same:{digest}")
+        return name.decode() if name and redis.exists(self._blob(name.decode())) else None
 
     def _remove(self, redis: Any, blob: str) -> None:
         with redis.pipeline(transaction=True) as pipe:
-            pipe.unlink(_blob(blob)).zrem(f"{_PREFIX}ages", blob).hdel(f"{_PREFIX}sizes", blob).execute()
+            pipe.unlink(self._blob(blob)).zrem(f"{self._prefix}ages", blob).hdel(
+                f"{self._prefix}sizes", blob
+            ).execute()
 
     def _parts(self, stored: StoredChunks, start: int, end: int) -> Iterator[bytes]:
         while start < end:
@@ -183,30 +185,6 @@ class RedisStore:
                 at = number * _CHUNK
                 yield chunk[max(0, start - at) : end - at]
             start = (last + 1) * _CHUNK
-
-    @contextmanager
-    def _talk(self) -> Generator[Any, None, None]:
-        """A connection; failures in words that name no address. After one, calls fail at once for a while."""
-        if time.monotonic() < self._down_until:
-            raise Internal("the output cache failed: Redis can't be reached", retriable=True)
-        faults = _faults()
-        try:
-            yield self._client()
-        except faults.ConnectionError as fault:
-            self._down_until = time.monotonic() + _PAUSE
-            raise Internal("the output cache failed: Redis can't be reached", retriable=True) from fault
-        except faults.TimeoutError as fault:
-            self._down_until = time.monotonic() + _PAUSE
-            raise Internal("the output cache failed: Redis does not answer", retriable=True) from fault
-        except (ValueError, KeyError, TypeError) as fault:
-            raise Internal("the output cache failed: Redis has a value that gripfast did not write") from fault
-        except faults.RedisError as fault:
-            raise Internal(f"the output cache failed: Redis says {str(fault)[:200]}") from fault
-
-    def _client(self) -> Any:
-        if self._connected is None:
-            self._connected = _connect(self._url, self._timeout)
-        return self._connected
 
 
 class ChunkWriter:
@@ -256,28 +234,3 @@ class ChunkWriter:
             self._store.put_chunks(self._blob, self._sent, ready)
             del self._held[: chunks * _CHUNK]
             self._sent += chunks
-
-
-def _blob(name: str) -> str:
-    return f"{_PREFIX}blob:{name}"
-
-
-def _connect(url: str, timeout: float) -> Any:
-    import redis  # noqa: PLC0415 - an extra, 0.2 s to import
-    from redis.backoff import NoBackoff  # noqa: PLC0415
-    from redis.retry import Retry  # noqa: PLC0415
-
-    try:
-        open_url = cast(Any, redis.Redis).from_url
-        retry = Retry(NoBackoff(), 1)  # a pooled connection may be stale; a server that is gone is gone
-        return open_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
-    except ValueError as fault:
-        raise Internal("the output cache's address is not a Redis URL; write redis://HOST:PORT/0") from fault
-
-
-def _faults() -> Any:
-    try:
-        from redis import exceptions  # noqa: PLC0415 - an extra, 0.2 s to import
-    except ImportError as fault:
-        raise Internal("the output cache needs the extra `redis`: pip install 'gripfast[redis]'") from fault
-    return exceptions

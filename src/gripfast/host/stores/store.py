@@ -17,11 +17,9 @@ import os
 import re
 import secrets
 import sqlite3
-import stat
-import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +27,7 @@ from gripfast.errors import Internal, NotFound
 from gripfast.host.program.places import cache_directory
 from gripfast.host.search.line_search import LONGEST_LINE, LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
+from gripfast.host.stores.database import Database, closing_fd
 
 QUOTA = 4 * 1024**3
 TTL = 7 * 24 * 3600.0
@@ -75,24 +74,21 @@ class EmbeddedStore:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._directory = (directory or cache_directory()) / "outputs-1"
+        what = "the output cache"
+        self._index = Database(self._directory, _SCHEMA, what=what, patience=patience, folders=["files"])
         self._quota = quota
         self._ttl = ttl
-        self._patience = patience
         self._now = now
-        self._lock = threading.RLock()
-        self._db: sqlite3.Connection | None = None
-        self._suspect = False
         self._collector = Collector(self.collect, every=300.0, or_bytes=quota // 16)
 
     def writer(self, session: str) -> BlobWriter:
-        with self._lock:
-            self._index()
+        self._index.open()
         return BlobWriter(self, session, self._directory / "files", self._quota)
 
     def find(self, session: str, ref_id: str) -> StoredBlob:
         if not _REF.fullmatch(ref_id):
             raise unknown_ref(ref_id)
-        with self._reading() as db:
+        with self._index.reading() as db:
             row = db.execute(
                 "SELECT b.size, o.card, b.id, b.name, o.created FROM outputs o JOIN blobs b ON b.id = o.blob"
                 " WHERE o.id = ? AND o.session = ?",
@@ -108,7 +104,7 @@ class EmbeddedStore:
     def read(self, stored: StoredBlob, start: int, size: int) -> bytes:
         if stored.name is None:
             return self._read_row(stored, start, size)
-        with _told(), closing_fd(self._open(stored)) as fd:
+        with self.told(), closing_fd(self._open(stored)) as fd:
             data = b""
             while len(data) < size and (piece := os.pread(fd, size - len(data), start + len(data))):
                 data += piece
@@ -134,28 +130,31 @@ class EmbeddedStore:
 
     def collect(self) -> None:
         """Remove what is too old, the oldest of what is too much, and what killed processes left behind."""
-        with self._writing() as db:
+        with self._index.writing() as db:
             self._expire(db)
             unused = "SELECT id, name FROM blobs WHERE id NOT IN (SELECT blob FROM outputs)"
             names = [name for _, name in db.execute(unused).fetchall() if name]
             db.execute("DELETE FROM blobs WHERE id NOT IN (SELECT blob FROM outputs)")
-        with _told():
+        with self.told():
             for name in names:
                 (self._directory / "files" / name).unlink(missing_ok=True)
             self._sweep()
-        with self._reading() as db:
+        with self._index.reading() as db:
             db.execute("PRAGMA incremental_vacuum").fetchall()
 
     def close(self) -> None:
         self._collector.close()
-        with self._lock:
-            self._forget_index()
+        self._index.close()
+
+    def told(self) -> AbstractContextManager[None]:
+        """Failures of disk and database in words that name no path."""
+        return self._index.told()
 
     # -- committing: called by BlobWriter
 
     def commit_row(self, session: str, data: bytes, card: bytes) -> str:
         key = b"row" + hashlib.sha256(data).digest()
-        with self._writing() as db:
+        with self._index.writing() as db:
             found = db.execute("SELECT id FROM blobs WHERE key = ?", (key,)).fetchone()
             blob = found[0] if found else _insert_blob(db, key, len(data), None, data)
             return self._insert_output(db, session, blob, card, len(data))
@@ -164,7 +163,7 @@ class EmbeddedStore:
         """Point to an equal file that is there already, else to this one."""
         key = _file_key(fd, size)
         twin = self._twin(fd, size, key)
-        with self._writing() as db:
+        with self._index.writing() as db:
             if twin and not db.execute("SELECT 1 FROM blobs WHERE id = ?", (twin.blob,)).fetchone():
                 twin = None
             blob = twin.blob if twin else _insert_blob(db, key, size, name, None)
@@ -180,7 +179,7 @@ class EmbeddedStore:
         return ref
 
     def _twin(self, fd: int, size: int, key: bytes) -> StoredBlob | None:
-        with self._reading() as db:
+        with self._index.reading() as db:
             rows = db.execute("SELECT id, name FROM blobs WHERE key = ? LIMIT 4", (key,)).fetchall()
         for blob, name in rows:
             candidate = StoredBlob("", size, b"", blob, name)
@@ -192,7 +191,7 @@ class EmbeddedStore:
     # -- reading
 
     def _read_row(self, stored: StoredBlob, start: int, size: int) -> bytes:
-        with self._reading() as db:
+        with self._index.reading() as db:
             statement = "SELECT substr(data, ?, ?) FROM blobs WHERE id = ?"
             row = db.execute(statement, (start + 1, size, stored.blob)).fetchone()
         if row is None:
@@ -241,7 +240,7 @@ class EmbeddedStore:
 
     def _sweep(self) -> None:
         """Remove files that have no row and no writer."""
-        with self._reading() as db:
+        with self._index.reading() as db:
             known = {name for (name,) in db.execute("SELECT name FROM blobs WHERE name IS NOT NULL")}
         with os.scandir(self._directory / "files") as entries:
             strays = [entry for entry in entries if entry.name not in known]
@@ -258,68 +257,8 @@ class EmbeddedStore:
                 os.unlink(path)
 
     def _has_row(self, name: str) -> bool:
-        with self._reading() as db:
+        with self._index.reading() as db:
             return db.execute("SELECT 1 FROM blobs WHERE name = ?", (name,)).fetchone() is not None
-
-    # -- the index
-
-    @contextmanager
-    def _reading(self) -> Generator[sqlite3.Connection, None, None]:
-        with self._lock, self._watched():
-            yield self._index()
-
-    @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """One transaction, whole or not at all."""
-        with self._lock, self._watched():
-            db = self._index()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-
-    @contextmanager
-    def _watched(self) -> Generator[None, None, None]:
-        """Says a failure in our words; an index that is damaged is looked at before it is used again."""
-        try:
-            with _told():
-                yield
-        except Internal as failure:
-            if _is_damage(failure.__cause__):
-                self._suspect = True
-                self._forget_index()
-            raise
-
-    def _index(self) -> sqlite3.Connection:
-        if self._db is None:
-            with _told():
-                _private_directory(self._directory)
-                _private_directory(self._directory / "files")
-                with _locked(self._directory / "lock", self._patience):
-                    self._db = self._open_or_renew()
-        return self._db
-
-    def _open_or_renew(self) -> sqlite3.Connection:
-        """Open the index; one that can't be read costs the outputs in it, not the store."""
-        try:
-            return _connect(self._directory / "index.db", self._patience, check=self._suspect)
-        except sqlite3.DatabaseError as fault:
-            if not _is_damage(fault):
-                raise
-        for ending in ("", "-wal", "-shm"):
-            (self._directory / f"index.db{ending}").unlink(missing_ok=True)
-        self._suspect = False
-        return _connect(self._directory / "index.db", self._patience, check=False)
-
-    def _forget_index(self) -> None:
-        if self._db is not None:
-            with suppress(sqlite3.Error):
-                self._db.close()
-            self._db = None
 
 
 class BlobWriter:
@@ -338,7 +277,7 @@ class BlobWriter:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._size + len(data) > self._quota:
             raise Internal(f"the output cache holds no more than {self._quota} bytes")
-        with _told():
+        with self._store.told():
             if self._fd is None and self._size + len(data) <= _SMALL:
                 self._held += data
             else:
@@ -348,11 +287,11 @@ class BlobWriter:
     def read(self, start: int, size: int) -> bytes:
         if self._fd is None:
             return bytes(self._held[start : start + size])
-        with _told():
+        with self._store.told():
             return os.pread(self._fd, size, start)
 
     def commit(self, card: bytes) -> str:
-        with _told():
+        with self._store.told():
             if self._fd is None:
                 return self._store.commit_row(self._session, bytes(self._held), card)
             ref = self._store.commit_file(self._session, self._fd, self._size, self._name, card)
@@ -416,69 +355,3 @@ def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
         written = 0
         while written < len(rest):
             written += os.write(fd, rest[written:])
-
-
-def _connect(path: Path, patience: float, *, check: bool) -> sqlite3.Connection:
-    with closing_fd(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)):
-        pass  # SQLite gives its other files the mode of this one
-    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        db.execute("PRAGMA journal_mode = WAL").fetchall()
-        db.execute("PRAGMA synchronous = NORMAL")
-        if check and db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise sqlite3.DatabaseError("database disk image is malformed")
-        db.executescript(_SCHEMA)
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _is_damage(fault: BaseException | None) -> bool:
-    message = str(fault)
-    return isinstance(fault, sqlite3.DatabaseError) and ("malformed" in message or "not a database" in message)
-
-
-def _private_directory(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    facts = os.lstat(path)
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise Internal("the output cache's directory is not a directory of this user's own")
-    if stat.S_IMODE(facts.st_mode) != 0o700:
-        os.chmod(path, 0o700)
-
-
-@contextmanager
-def _locked(path: Path, patience: float) -> Generator[None, None, None]:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with closing_fd(fd):
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise Internal("the output cache is locked by another process") from None
-                time.sleep(0.01)
-        yield
-
-
-@contextmanager
-def closing_fd(fd: int) -> Generator[int, None, None]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _told() -> Generator[None, None, None]:
-    """Failures of disk and database in words that name no path."""
-    try:
-        yield
-    except sqlite3.Error as fault:
-        raise Internal(f"the output cache failed: {fault}") from fault
-    except OSError as fault:
-        raise Internal(f"the output cache failed: {fault.strerror or type(fault).__name__}") from fault

@@ -1,0 +1,111 @@
+"""The connection to a Redis. Needs the extra `redis`, loaded on first use.
+
+An address is a URL of the redis library (`redis://`, `rediss://`, `unix://`), or, with TLS as `rediss+`:
+
+    redis+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/SERVICE/0     the master that the sentinels name
+    redis+cluster://[USER:PASSWORD@]HOST:PORT                          a cluster; all keys are in one slot of it
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from gripfast.errors import Internal
+
+_PAUSE = 5.0  # seconds without a new attempt after Redis could not be reached
+
+
+class RedisLink:
+    """Connects on first use: making one can't fail. Failures are told as those of `what`, without an address."""
+
+    def __init__(self, url: str, *, what: str, timeout: float = 5.0) -> None:
+        self._url = url
+        self._what = what
+        self._timeout = timeout
+        self._connected: Any = None
+        self._down_until = 0.0
+        self.prefix = "{gripfast}:1:" if _kind_of(url) == "cluster" else "gripfast:1:"
+
+    @contextmanager
+    def talk(self) -> Generator[Any, None, None]:
+        """A connection; failures in words that name no address. After one, calls fail at once for a while."""
+        if time.monotonic() < self._down_until:
+            raise Internal(f"{self._what} failed: Redis can't be reached", retriable=True)
+        faults = self._faults()
+        try:
+            yield self._client()
+        except faults.ConnectionError as fault:
+            self._down_until = time.monotonic() + _PAUSE
+            raise Internal(f"{self._what} failed: Redis can't be reached", retriable=True) from fault
+        except faults.TimeoutError as fault:
+            self._down_until = time.monotonic() + _PAUSE
+            raise Internal(f"{self._what} failed: Redis does not answer", retriable=True) from fault
+        except (ValueError, KeyError, TypeError) as fault:
+            raise Internal(f"{self._what} failed: Redis has a value that gripfast did not write") from fault
+        except faults.RedisError as fault:
+            raise Internal(f"{self._what} failed: Redis says {str(fault)[:200]}") from fault
+
+    def close(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+
+    def _client(self) -> Any:
+        if self._connected is None:
+            try:
+                self._connected = _connect(self._url, self._timeout)
+            except ValueError as fault:
+                raise Internal(f"{self._what}'s address is not a Redis URL; write redis://HOST:PORT/0") from fault
+        return self._connected
+
+    def _faults(self) -> Any:
+        try:
+            from redis import exceptions  # noqa: PLC0415 - an extra, 0.2 s to import
+        except ImportError as fault:
+            raise Internal(f"{self._what} needs the extra `redis`: pip install 'gripfast[redis]'") from fault
+        return exceptions
+
+
+def _kind_of(url: str) -> str:
+    """What comes after the `+` in the scheme."""
+    return url.partition("://")[0].partition("+")[2]
+
+
+def _connect(url: str, timeout: float) -> Any:
+    import redis  # noqa: PLC0415 - an extra, 0.2 s to import
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+    from redis.retry import Retry  # noqa: PLC0415
+
+    options: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+    kind = _kind_of(url)
+    plain = url.replace(f"+{kind}://", "://", 1)
+    if kind == "cluster":
+        return cast(Any, redis.RedisCluster).from_url(plain, **options)
+    options["retry"] = Retry(NoBackoff(), 1)  # a pooled connection may be stale; a server that is gone is gone
+    if kind == "sentinel":
+        return _by_sentinel(plain, options)
+    if kind:
+        raise ValueError(f"no such kind of Redis: {kind}")
+    return cast(Any, redis.Redis).from_url(plain, **options)
+
+
+def _by_sentinel(url: str, options: dict[str, Any]) -> Any:
+    from redis.sentinel import Sentinel  # noqa: PLC0415 - an extra
+
+    scheme, _, rest = url.partition("://")
+    place, _, path = rest.partition("/")
+    login, _, hosts = place.rpartition("@")
+    user, _, password = login.partition(":")
+    service, _, number = path.partition("/")
+    nodes = [(one.hostname or "", one.port or 26379) for one in (urlsplit(f"//{host}") for host in hosts.split(","))]
+    if not service or not all(host for host, _ in nodes):
+        raise ValueError("an address of sentinels names them and the service: redis+sentinel://HOST:PORT/SERVICE/0")
+    if scheme == "rediss":
+        options = {**options, "ssl": True}
+    access = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(number or 0)}
+    sentinel = cast(Any, Sentinel)(nodes, sentinel_kwargs=options)
+    return sentinel.master_for(service, **options, **access)

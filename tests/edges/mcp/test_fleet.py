@@ -1,0 +1,223 @@
+"""Two servers, one store: a session goes on at either of them, in both generations of the protocol."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cache_stores import RedisServer, running_redis
+from fleet_servers import HANG, TOKENS, Person, Server, servers
+
+LINES = "".join(f"line {number}\n" for number in range(30_000))
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    yield from running_redis(keeps=True)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("fleet") / "project"
+    made.mkdir()
+    (made / "sub").mkdir()
+    return made
+
+
+@pytest.fixture(scope="module", params=["embedded", "redis"])
+def two(request: pytest.FixtureRequest, root: Path) -> Iterator[list[Server]]:
+    store = request.getfixturevalue("redis").url if request.param == "redis" else None
+    with servers(root, root.parent, store, 2) as made:
+        yield made
+
+
+@pytest.fixture(params=["older", "newer"])
+def person(request: pytest.FixtureRequest, two: list[Server]) -> Person:
+    return Person(generation=request.param, name=f"window {time.monotonic_ns()}").begin(two[0].port)
+
+
+def file_in(root: Path, text: str = "one\n") -> Path:
+    path = root / f"{time.monotonic_ns()}.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def until(said: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG
+    while not said():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_was_read_on_one_server_may_be_edited_on_the_other(
+    two: list[Server], root: Path, person: Person
+) -> None:
+    path = file_in(root)
+    assert "one" in person.call(two[0].port, "Read", file_path=path.name).text
+    edited = person.call(two[1].port, "Edit", file_path=path.name, old_string="one", new_string="two")
+    assert not edited.is_error, edited
+    again = person.call(two[0].port, "Edit", file_path=path.name, old_string="two", new_string="three")
+    assert not again.is_error, again
+    assert path.read_text(encoding="utf-8") == "three\n"
+
+
+def test_a_change_by_others_is_still_noticed_on_the_other_server(
+    two: list[Server], root: Path, person: Person
+) -> None:
+    path = file_in(root)
+    person.call(two[0].port, "Read", file_path=path.name)
+    path.write_text("changed\n", encoding="utf-8")
+    refused = person.call(two[1].port, "Write", file_path=path.name, content="lost")
+    assert "CONFLICT" in refused.text
+    unread = person.call(two[1].port, "Write", file_path=file_in(root).name, content="lost")
+    assert "NOT_READ" in unread.text
+
+
+def test_todos_the_working_directory_and_outputs_go_along(two: list[Server], root: Path, person: Person) -> None:
+    one, other = (server.port for server in two)
+    person.call(one, "write_todos", todos=[{"id": "first", "content": "Do it", "status": "in_progress"}])
+    person.call(one, "Bash", command="cd sub")
+    path = file_in(root, LINES)
+    cut = person.call(one, "Bash", command=f"cat ../{path.name}").text
+    assert "Do it" in person.call(other, "write_todos", mode="merge", todos=[{"id": "first", "priority": 1}]).text
+    assert person.call(other, "Bash", command="pwd").text.splitlines()[0] == str(root / "sub")
+    ref = cut.split('ref_id="')[1].split('"')[0]
+    found = person.call(other, "tool_output_cache_grep", ref_id=ref, pattern="line 15000")
+    assert "line 15000" in found.text
+
+
+def test_a_shell_in_the_background_is_told_of_on_the_other_server(two: list[Server], person: Person) -> None:
+    one, other = (server.port for server in two)
+    assert "bash_1" in person.call(one, "Bash", command="sleep 600", run_in_background=True).text
+    away = person.call(other, "BashOutput", bash_id="bash_1")
+    assert away.is_error
+    assert f":{one}" in away.text
+    assert "shells can't move" in away.text
+    assert "bash_2" in person.call(other, "Bash", command="sleep 600", run_in_background=True).text
+    assert "running" in person.call(one, "BashOutput", bash_id="bash_1").text
+    for port, name in ((one, "bash_1"), (other, "bash_2")):
+        assert not person.call(port, "KillBash", bash_id=name).is_error
+
+
+def test_another_persons_token_has_no_part_in_a_session(two: list[Server], root: Path, person: Person) -> None:
+    path = file_in(root)
+    person.call(two[0].port, "Read", file_path=path.name)
+    bob = Person(TOKENS["bob"], person.generation, person.name, person.session)
+    for server in two:
+        answer = bob.call(server.port, "Write", file_path=path.name, content="bob")
+        if person.generation == "older":
+            assert answer.status == 404
+        else:
+            assert "NOT_READ" in answer.text
+    assert path.read_text(encoding="utf-8") == "one\n"
+
+
+def test_a_session_that_was_ended_on_one_server_is_gone_on_both(two: list[Server]) -> None:
+    person = Person().begin(two[0].port)
+    assert person.call(two[1].port, "Glob", pattern="*").status == 200
+    assert person.delete(two[0].port) == 200
+    until(lambda: person.call(two[1].port, "Glob", pattern="*").status == 404)
+    assert person.call(two[0].port, "Glob", pattern="*").status == 404
+
+
+def test_calls_of_one_session_on_two_servers_take_turns(two: list[Server], root: Path, person: Person) -> None:
+    """The second call is sent while the first one runs, and sees what it left."""
+    flag = root / f"{time.monotonic_ns()}.flag"
+    with ThreadPoolExecutor(2) as pool:
+        line = f"touch {flag}; while test -e {flag}; do sleep 0.05; done; cd sub"
+        first = pool.submit(person.call, two[0].port, "Bash", command=line)
+        until(flag.exists)
+        beside = Person(person.token, person.generation, person.name, person.session, _number=1000)
+        second = pool.submit(beside.call, two[1].port, "Bash", command="pwd")
+        time.sleep(0.3)
+        assert not second.done()
+        flag.unlink()
+        assert not first.result(HANG).is_error
+        assert second.result(HANG).text.splitlines()[0].endswith("/sub")
+
+
+def test_a_session_nobody_named_lasts_as_long_as_its_connection_and_behind_a_proxy_as_the_call(
+    two: list[Server], root: Path
+) -> None:
+    path = file_in(root)
+    window = Person(generation="newer")
+    first = window.call(two[0].port, "Read", file_path=path.name)
+    assert "Gripfast-Session" in first.text
+    assert "NOT_READ" in window.call(two[0].port, "Write", file_path=path.name, content="x").text
+    behind = Person(generation="newer", headers={"X-Forwarded-For": "192.0.2.1"})
+    answers = [behind.call(two[1].port, "Read", file_path=path.name).text for _ in range(2)]
+    assert ["as long as this call" in text for text in answers] == [True, False]
+    named = Person(generation="newer", headers={"Gripfast-Session": f"own {time.monotonic_ns()}"})
+    assert "Gripfast-Session" not in named.call(two[0].port, "Read", file_path=path.name).text
+    assert not named.call(two[1].port, "Write", file_path=path.name, content="x").is_error
+
+
+@pytest.fixture(scope="module")
+def breakable(root: Path) -> Iterator[tuple[RedisServer, Server, Server]]:
+    """A Redis of their own and two servers, which a test leaves running."""
+    for redis in running_redis(keeps=True):
+        with servers(root, root.parent, redis.url, 2) as (one, other):
+            yield redis, one, other
+
+
+def test_a_server_that_was_killed_is_followed_by_another_which_says_so(
+    root: Path, breakable: tuple[RedisServer, Server, Server]
+) -> None:
+    _, one, other = breakable
+    path, mark = file_in(root), root / f"{time.monotonic_ns()}.flag"
+    person = Person().begin(one.port)
+    person.call(one.port, "Read", file_path=path.name)
+    person.call(one.port, "Bash", command="sleep 600", run_in_background=True)
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(person.call, one.port, "Bash", command=f"touch {mark}; sleep 600")
+        until(mark.exists)
+        one.kill()
+        assert lost.exception(HANG) is not None
+    answer = person.call(other.port, "Edit", file_path=path.name, old_string="one", new_string="two")
+    assert not answer.is_error, answer
+    assert "a call of Bash did not come to its end on server" in answer.text
+    away = person.call(other.port, "BashOutput", bash_id="bash_1")
+    assert "it ended with that server" in away.text
+    one.start()
+    assert not person.call(one.port, "Edit", file_path=path.name, old_string="two", new_string="x").is_error
+
+
+def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later(
+    root: Path, breakable: tuple[RedisServer, Server, Server]
+) -> None:
+    redis, one, other = breakable
+    first, second = file_in(root), file_in(root)
+    person, stranger = Person().begin(one.port), Person().begin(other.port)
+    assert "not kept" not in person.call(one.port, "Read", file_path=first.name).text
+    redis.kill()
+    answer = person.call(one.port, "Read", file_path=second.name)
+    assert "[not kept for other servers, and without what they know: the shared store failed: Redis" in answer.text
+    assert not person.call(one.port, "Edit", file_path=first.name, old_string="one", new_string="two").is_error
+    assert stranger.call(one.port, "Read", file_path=first.name).status == 503
+    redis.start()
+    until(lambda: stranger.call(one.port, "Read", file_path=first.name).status == 200)
+    until(lambda: person.call(other.port, "Glob", pattern="*.none").status == 200)
+    wanted = {"file_path": second.name, "old_string": "one", "new_string": "two"}
+    until(lambda: not person.call(other.port, "Edit", **wanted).is_error)
+
+
+def test_an_answer_and_a_cancellation_reach_the_server_that_waits_for_them(two: list[Server], root: Path) -> None:
+    """Both are sent to the server that does not run the call."""
+    mark = root / f"{time.monotonic_ns()}.flag"
+    person = Person().begin(two[0].port)
+    assert person.call(two[1].port, "Glob", pattern="*").status == 200
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(person.call, two[0].port, "Bash", command=f"touch {mark}; sleep 600; rm {mark}")
+        until(mark.exists)
+        beside = Person(person.token, session=person.session)
+        cancel = {"requestId": person._number, "reason": "enough"}  # pyright: ignore[reportPrivateUsage]
+        assert beside.send(two[1].port, "notifications/cancelled", cancel).status == 202
+        ended = running.exception(HANG) or running.result()
+        assert ended is not None
+        assert json.dumps(str(ended))
+    assert person.call(two[1].port, "Glob", pattern="*").status == 200

@@ -1,0 +1,210 @@
+"""Several servers over one store, for the tests and the torture of what they share."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+HANG = 60.0
+TOKENS = {"ann": "a" * 24, "bob": "b" * 24}
+OLDER, NEWER = "2025-11-25", "2026-07-28"
+_HELLO: dict[str, Any] = {
+    "protocolVersion": OLDER,
+    "capabilities": {},
+    "clientInfo": {"name": "fleet", "version": "0"},
+}
+_META = {
+    "io.modelcontextprotocol/protocolVersion": NEWER,
+    "io.modelcontextprotocol/clientInfo": {"name": "fleet", "version": "0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Server:
+    """A real server as a process of its own, with a state directory of its own unless one is given."""
+
+    def __init__(self, root: Path, home: Path, store: str | None, *options: str, port: int = 0) -> None:
+        home.mkdir(exist_ok=True)
+        tokens = home / "tokens"
+        tokens.write_text("".join(f"{name} {token}\n" for name, token in TOKENS.items()), encoding="utf-8")
+        tokens.chmod(0o600)
+        words = [sys.executable, "-m", "gripfast", "serve", "--root", str(root), "--http", f"127.0.0.1:{port}"]
+        words += ["--token-file", str(tokens), "--rules", "none", *(["--store", store] if store else []), *options]
+        self._words, self._root, self._screen = words, root, home / "screen"
+        self._home = {**os.environ, "XDG_STATE_HOME": str(home), "XDG_CACHE_HOME": str(home)}
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, on the same port if it was started before."""
+        words = [word if word != "127.0.0.1:0" else f"127.0.0.1:{self.port}" for word in self._words]
+        screen = self._screen.with_name(f"screen-{time.monotonic_ns()}")
+        with open(screen, "wb") as file:
+            self.process = subprocess.Popen(words, cwd=self._root, env=self._home, stderr=file)
+        deadline = time.monotonic() + HANG
+        while "Ctrl-C" not in (text := screen.read_text(encoding="utf-8")):
+            assert self.process.poll() is None and time.monotonic() < deadline, text
+            time.sleep(0.02)
+        self.port = int(text.split(" tools at ")[1].split()[0].split(":")[2].split("/")[0])
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(HANG)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(HANG)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+
+
+@dataclass
+class Answer:
+    status: int
+    text: str = ""
+    is_error: bool = False
+    id: str = ""
+
+
+@dataclass
+class Person:
+    """A client of either generation that chooses which server each of its requests goes to."""
+
+    token: str = TOKENS["ann"]
+    generation: str = "older"
+    name: str = ""
+    session: str = ""
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    _number: int = 0
+
+    def begin(self, port: int) -> Person:
+        if self.generation == "older":
+            self.session = self.send(port, "initialize", _HELLO).id
+            assert self.session
+            self.send(port, "notifications/initialized", {})
+        return self
+
+    def call(self, port: int, tool: str, **arguments: Any) -> Answer:
+        return self.send(port, "tools/call", {"name": tool, "arguments": arguments})
+
+    def send(self, port: int, method: str, params: dict[str, Any]) -> Answer:
+        """Sends one message. Raises OSError or HTTPException if there is no whole answer."""
+        self._number += 1
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **self.headers}
+        headers["Accept"] = "application/json, text/event-stream"
+        if not method.startswith("notifications/"):
+            message["id"] = self._number
+        if self.generation == "newer":
+            params["_meta"] = {**_META, **({"gripfast/session": self.name} if self.name else {})}
+            headers |= {"Mcp-Protocol-Version": NEWER, "Mcp-Method": method, "Mcp-Name": params.get("name", "")}
+        elif self.session:
+            headers |= {"Mcp-Session-Id": self.session, "Mcp-Protocol-Version": OLDER}
+        return self.post(port, json.dumps(message).encode(), headers, self._number)
+
+    def post(self, port: int, body: bytes, headers: dict[str, str], number: int | None = None) -> Answer:
+        connection = HTTPConnection("127.0.0.1", port, timeout=HANG)
+        try:
+            connection.request("POST", "/mcp", body, headers)
+            answer = connection.getresponse()
+            id, data = answer.headers.get("mcp-session-id", ""), answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            return Answer(answer.status, data, id=id)
+        message = _message_in(data, number)
+        result = message.get("result", {})
+        text = "\n".join(part.get("text", "") for part in result.get("content", ()))
+        return Answer(200, text or json.dumps(message.get("error", result)), bool(result.get("isError")), id)
+
+    def delete(self, port: int) -> int:
+        connection = HTTPConnection("127.0.0.1", port, timeout=HANG)
+        try:
+            headers = {"Authorization": f"Bearer {self.token}", "Mcp-Session-Id": self.session}
+            connection.request("DELETE", "/mcp", headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+def _message_in(data: str, number: int | None) -> dict[str, Any]:
+    """The answer to a request, as JSON or in a stream of events."""
+    if data.startswith("{"):
+        return json.loads(data)
+    for line in data.splitlines():
+        if line.startswith("data:") and line[5:].strip():
+            message = json.loads(line[5:])
+            if message.get("id") == number and "method" not in message:
+                return message
+    raise HTTPException("the stream ended without an answer")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def servers(root: Path, scratch: Path, store: str | None, count: int, *options: str) -> Generator[list[Server]]:
+    """Servers over one store. Without a Redis they have one state directory, as on one machine."""
+    homes = [scratch / ("home" if store is None else f"home{number}") for number in range(count)]
+    made: list[Server] = []
+    try:
+        for home in homes:
+            made.append(Server(root, home, store, *options))
+        yield made
+    finally:
+        for server in made:
+            server.end()
+
+
+class Proxy:
+    """A real nginx before the servers, which sends each request to the next one."""
+
+    def __init__(self, scratch: Path, port: int, behind: list[int]) -> None:
+        place = scratch / "nginx"
+        place.mkdir()
+        servers = "".join(f"server 127.0.0.1:{one} max_fails=0;" for one in behind)
+        folders = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        paths = "".join(f"{name}_temp_path {place}/{name};" for name in folders)
+        (place / "nginx.conf").write_text(
+            f"daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;"
+            "events { worker_connections 1024; }"
+            f"http {{ access_log off; {paths} upstream fleet {{ {servers} }}"
+            f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://fleet; proxy_http_version 1.1;"
+            "proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;"
+            "proxy_buffering off; proxy_read_timeout 120s; client_max_body_size 16m; } } }",
+            encoding="utf-8",
+        )
+        self._words = ["nginx", "-p", str(place), "-e", f"{place}/error.log", "-c", f"{place}/nginx.conf"]
+        self._port = port
+
+    def __enter__(self) -> Proxy:
+        self._process = subprocess.Popen(self._words)
+        deadline = time.monotonic() + HANG
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self._port)).close()
+                return self
+            except OSError:
+                assert self._process.poll() is None and time.monotonic() < deadline, "nginx did not start"
+                time.sleep(0.02)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()

@@ -229,3 +229,27 @@ def test_a_notification_is_arguments_and_never_code(
     assert asked.id in command[-2]
     assert "\x1b" not in command[-1]
     assert ("<b>" in command[-1]) == (program == "osascript")  # the other one reads markup
+
+
+def test_a_prepared_question_is_like_any_other_and_nothing_stays(queue: QuestionQueue) -> None:
+    queue.ask(ASKING)
+    for _ in range(3):
+        queue.prepare()
+        queue.prepare()
+        asked = queue.ask(ASKING)
+        assert queue.find(asked.id) == asked
+    queue.prepare()
+    assert [path for path in queue.directory.iterdir() if path.name.startswith(".")]
+    queue.close()
+    assert not [path for path in queue.directory.iterdir() if path.name.startswith(".")]
+    assert [one.id for one in queue.waiting()] == ["Q1", "Q2", "Q3", "Q4"]
+    assert {path.stat().st_mode & 0o777 for path in queue.directory.iterdir()} == {0o600}
+
+
+def test_a_prepared_file_that_was_removed_meanwhile_loses_no_question(queue: QuestionQueue) -> None:
+    queue.ask(ASKING)
+    queue.prepare()
+    for path in queue.directory.glob(".*"):
+        path.unlink()
+    assert queue.ask(ASKING).id == "Q2"
+    assert len(queue.waiting()) == 2

@@ -92,6 +92,8 @@ class Approvals:
             async with anyio.create_task_group() as group:
                 if present is not None and attached is None:
                     group.start_soon(present, waiting.question)
+                if attached is None:
+                    await to_thread.run_sync(self.queue.prepare)  # while the person reads
                 answer = await self._wait(waiting, until)
                 group.cancel_scope.cancel()
         finally:
@@ -176,6 +178,7 @@ class Approvals:
         self._waiting.clear()
         for one in waitings:
             await to_thread.run_sync(self._withdraw, one, "its session has ended")
+        self.queue.close()
 
 
 def bounded(text: str, most: int = LARGEST_SHOWN) -> str:

@@ -12,6 +12,7 @@ Any process of this user may show questions (a terminal, a page) or ask them (a 
     queue.answer("Q7", "always", by="page")       any of `question.widths`, which says what each covers
 
     asked = queue.ask(Asking(...))                puts a question there
+    queue.prepare()                               makes the next `ask` cheaper; `close` takes that back
     queue.answered("Q7")                          its answer, None while there is none
     queue.withdraw("Q7", "the call was cancelled")
 
@@ -33,12 +34,12 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from gripfast.errors import Conflict, InvalidArgument, NotFound
-from gripfast.host.program.alive import PREFIX, is_alive, own_lock
+from gripfast.host.program.alive import PREFIX, held_lock, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
 
 Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
@@ -53,6 +54,7 @@ _RECENT = 60.0  # seconds within which a new lock file may not be locked yet
 _POLL_SECONDS = 0.05
 _TIDY_EVERY = 64
 _LARGEST = 64 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _ID = re.compile(r"Q[1-9][0-9]{0,11}\Z")
 _OVER = "over"
 
@@ -99,7 +101,7 @@ class QueuedQuestion:
 
     def to_json(self) -> dict[str, Any]:
         """The public JSON form; its keys don't change between versions."""
-        return {name: value for name, value in asdict(self).items() if name != "owner"}
+        return {name: value for name, value in _fields(self).items() if name != "owner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class QuestionQueue:
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory or state_directory() / "questions"
+        self._spare: tuple[str, int] | None = None  # the name and the descriptor of an empty file
 
     # --- for those who show questions ---
 
@@ -175,7 +178,7 @@ class QuestionQueue:
 
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
         """Puts a question into the queue. It stays open until it is answered or withdrawn, for at most `seconds`."""
-        owner = own_lock(self._made())
+        owner = held_lock(self.directory) or own_lock(self._made())
         now = time.time()
         while True:
             id = f"Q{self._next_number()}"
@@ -194,11 +197,18 @@ class QuestionQueue:
                 os.getpid(),
                 owner,
             )
-            if self._put(f"{id}.json", asdict(question)):
+            if self._put(f"{id}.json", _fields(question)):
                 break
         if int(id[1:]) % _TIDY_EVERY == 0:
             self.tidy()
         return question
+
+    def prepare(self) -> None:
+        """Makes the file for the next question, which takes longer than all the rest. To be called when nobody waits.
+        Blocks, and fails silently."""
+        with contextlib.suppress(OSError):
+            if self._spare is None:
+                self._spare = self._fresh()
 
     def answered(self, id: str) -> QueuedAnswer | None:
         """The answer; None if there is none yet."""
@@ -223,10 +233,11 @@ class QuestionQueue:
             for name in names:
                 if name != "number" and not name.startswith(PREFIX) and self._age(name) > LIFETIME + _KEEP_CLOSED:
                     self._remove(name)
-            owners = {question.owner for name in names if _is_question(name) and (question := self._read(name[:-5]))}
-            for name in names - owners:
-                if name.startswith(PREFIX) and self._age(name) > _RECENT and not is_alive(self.directory, name):
-                    self._remove(name)
+            locks = {name for name in names if name.startswith(PREFIX) and self._age(name) > _RECENT}
+            dead = {name for name in locks if not is_alive(self.directory, name)}
+            if dead:
+                questions = (self._read(name[:-5]) for name in names if _is_question(name))
+                self._remove(*dead.difference(question.owner for question in questions if question))
 
     def _age(self, name: str) -> float:
         try:
@@ -264,7 +275,7 @@ class QuestionQueue:
     def _next_number(self) -> int:
         """The next number, counted under a lock. A lost counter continues after the largest number in use."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self.directory / "number", flags, 0o600)
+        fd = os.open(f"{self.directory}/number", flags, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             text = os.pread(fd, 32, 0).strip()
@@ -278,21 +289,25 @@ class QuestionQueue:
         return max((int(name[1:-5]) for name in self._names() if _is_question(name)), default=0)
 
     def _settle(self, id: str, answer: QueuedAnswer) -> bool:
-        return self._put(f"{id}.answer", asdict(answer))
+        return self._put(f"{id}.answer", _fields(answer))
 
     def _put(self, name: str, value: Mapping[str, Any]) -> bool:
         """Creates a file with all of its content at once. False if the name is taken."""
-        temporary = self.directory / f".{secrets.token_hex(8)}"
+        spare, self._spare = self._spare, None
+        temporary, fd = spare or self._fresh()
         data = json.dumps(value).encode()
         try:
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            with open(fd, "wb", buffering=0) as file:
-                _write_all(file.fileno(), data)
-            os.link(temporary, self.directory / name, follow_symlinks=False)
+            with open(fd, "wb", buffering=0):
+                _write_all(fd, data)
+            os.link(f"{self.directory}/{temporary}", f"{self.directory}/{name}", follow_symlinks=False)
         except FileExistsError:
             return False
+        except FileNotFoundError:
+            if spare is None:
+                raise
+            return self._put(name, value)  # somebody has tidied it away
         finally:
-            self._remove(temporary.name)
+            self._remove(temporary)
         return True
 
     def _read(self, id: str) -> QueuedQuestion | None:
@@ -307,7 +322,7 @@ class QuestionQueue:
     def _load(self, name: str) -> dict[str, Any] | None:
         """The content of one of our files; None if there is no such file, empty if it can't be read."""
         try:
-            fd = os.open(self.directory / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = os.open(f"{self.directory}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         except OSError:
@@ -321,10 +336,26 @@ class QuestionQueue:
                 return {}
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
+    def _fresh(self) -> tuple[str, int]:
+        """A new empty file that no reader looks at: its name and its descriptor."""
+        name = f".{secrets.token_hex(8)}"
+        return name, os.open(f"{self.directory}/{name}", _NEW, 0o600)
+
+    def close(self) -> None:
+        """Removes the file that was made for a next question."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            os.close(spare[1])
+            self._remove(spare[0])
+
     def _remove(self, *names: str) -> None:
         for name in names:
             with contextlib.suppress(OSError):
-                os.unlink(self.directory / name)
+                os.unlink(f"{self.directory}/{name}")
+
+
+def _fields(value: QueuedQuestion | QueuedAnswer) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 def _is_question(name: str) -> bool:

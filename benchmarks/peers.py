@@ -31,7 +31,7 @@ def python_with_peers() -> tuple[str, str]:
     pip = [str(python), "-m", "pip", "install", "-qqq", "--disable-pip-version-check", "--retries", "1"]
     if not _works([sys.executable, "-m", "venv", str(VENV)]):
         return sys.executable, "no environment for the peers' packages could be made"
-    if not _works([*pip, "-e", f"{ROOT}[all]", "hypothesis"]):
+    if not _works([*pip, "-e", f"{ROOT}[all]", "hypothesis", "playwright"]):
         return sys.executable, "the peers' packages could not be installed (no network?)"
     if not _works([*pip, *PYTHON_PEERS]):
         return str(python), "fastmcp, pydantic-ai and ast-grep could not be installed (no network?)"

@@ -14,7 +14,9 @@ from pathlib import Path
 from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
 
-GROUPS = "corridor adapters files servers shell lisp outline cache rules tokens growth undo patch start".split()
+GROUPS = (
+    "corridor adapters files servers shell lisp outline cache rules tokens growth undo console patch start".split()
+)
 
 
 def main() -> None:

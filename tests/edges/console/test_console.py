@@ -23,6 +23,8 @@ from gripfast.edges.console.access import HEADERS, ConsoleAccess
 from gripfast.edges.console.data import ConsoleData
 from gripfast.host.questions.page import page_at
 from gripfast.host.questions.queue import Asking, QuestionQueue
+from gripfast.host.record.calls import RecordedCall
+from gripfast.host.record.shelf import make_session_directory
 
 pytestmark = pytest.mark.anyio
 
@@ -268,3 +270,29 @@ async def test_a_question_names_the_page_while_a_console_runs(state: Path) -> No
     assert console_url(question) is None
     (state / "gripfast" / "console").write_text("127.0.0.1:9")  # left by one that was killed
     assert console_url(question) is None
+
+
+async def test_pages_that_look_at_once_miss_nothing(project: Path) -> None:
+    directory = make_session_directory(str(project), "many")
+    file = directory / "calls.jsonl"
+
+    def line(number: int) -> str:
+        return json.dumps(RecordedCall(number, 1.0, "Read", "{}", "allowed").to_json()) + "\n"
+
+    head = json.dumps({"record": 1, "session": "many", "roots": [str(project)]}) + "\n"
+    file.write_text(head + "".join(map(line, range(1, 2001))), encoding="utf-8")
+    data = ConsoleData()
+    (session,) = data.sessions()
+    looks: list[dict[str, Any]] = []
+
+    def look() -> None:
+        looks.append(data.calls(session["place"]))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(anyio.to_thread.run_sync, look)
+    assert [len(look["calls"]) for look in looks] == [2000] * 8
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(line(2001))
+    newest = data.calls(session["place"], since=max(look["look"] for look in looks))
+    assert [call["number"] for call in newest["calls"]] == [2001]

@@ -20,9 +20,9 @@ from gripfast.host.program.packaged import packaged_files
 from gripfast.host.questions.queue import AnsweredBefore, NoQuestion
 
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-_LOOK_SECONDS = 0.1
-_HEARTBEAT_LOOKS = 150
-_SAY_LOOKING = 10  # looks
+_LOOK_SECONDS = 0.05
+_HEARTBEAT_LOOKS = 300
+_SAY_LOOKING = 20  # looks
 _LARGEST_BODY = 1 << 16
 _VERDICTS = ("yes", "no", "always", "always_leading", "remember")
 _STATUS: dict[type[ToolError], int] = {AnsweredBefore: 409, NoQuestion: 404, InvalidArgument: 400}

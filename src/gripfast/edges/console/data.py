@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ class ConsoleData:
 
     def __init__(self, config_file: str | None = None) -> None:
         self._config_file = config_file
+        self._lock = threading.Lock()
         self._files: OrderedDict[str, CallsFile] = OrderedDict()
         self.queue = QuestionQueue()
         self.shells = RunningShells()
@@ -169,15 +171,15 @@ class ConsoleData:
         return load_config(self._config_file).record or RecordOptions()
 
     def _file(self, place: str) -> CallsFile:
-        if place not in self._files:
-            found = recorded_session(place)
-            if found is None:
-                raise NotFound("there is no such session any more")
-            self._files[place] = CallsFile(found.file)
+        found = recorded_session(place)
+        if found is None:
+            raise NotFound("there is no such session any more")
+        with self._lock:
+            file = self._files.setdefault(place, CallsFile(found.file))
+            self._files.move_to_end(place)
             while len(self._files) > _OPEN_FILES:
                 self._files.popitem(last=False)
-        self._files.move_to_end(place)
-        return self._files[place]
+        return file
 
     def _found(self, place: str, number: int) -> tuple[RecordedSession, RecordedCall]:
         found = recorded_session(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -137,10 +138,12 @@ def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
 
 
 class CallsFile:
-    """A record that is read while it grows: each look reads only what was added since the last one."""
+    """A record that is read while it grows: each look reads only what was added since the last one. Several threads
+    may look."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._lock = threading.Lock()
         self._read = 0
         self._reading = _Reading()
         self._changed: dict[int, int] = {}
@@ -149,10 +152,14 @@ class CallsFile:
 
     def look(self) -> int:
         """Reads what is new. Gives the number of this look."""
+        with self._lock:
+            return self._look()
+
+    def _look(self) -> int:
         try:
             with open(self._file, "rb") as opened:
                 if os.fstat(opened.fileno()).st_size < self._read:  # another file by now
-                    self._read, self._reading, self._changed = 0, _Reading(), {}
+                    self._read, self._reading, self._changed, self._last = 0, _Reading(), {}, {}
                 opened.seek(self._read)
                 lines = opened.read().splitlines(keepends=True)
         except OSError:
@@ -179,19 +186,22 @@ class CallsFile:
 
     def calls(self, since: int = 0) -> list[RecordedCall]:
         """The calls that changed after a look, in their order."""
-        found = [number for number, look in self._changed.items() if look > since]
-        return [call for number in sorted(found) if (call := self._reading.call(number)) is not None]
+        with self._lock:
+            found = sorted(number for number, look in self._changed.items() if look > since)
+            return [call for number in found if (call := self._reading.call(number)) is not None]
 
     def last_of(self, tool: str) -> RecordedCall | None:
         """The last call of a tool that succeeded."""
-        return self._reading.calls.get(self._last.get(tool, 0))
+        return self.call(self._last.get(tool, 0))
 
     def call(self, number: int) -> RecordedCall | None:
-        return self._reading.call(number)
+        with self._lock:
+            return self._reading.call(number)
 
     def all(self) -> list[RecordedCall]:
         """All calls so far, in their order."""
-        return self._reading.all()
+        with self._lock:
+            return self._reading.all()
 
 
 def _lines(file: Path) -> Iterator[bytes]:

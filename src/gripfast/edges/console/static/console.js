@@ -8,7 +8,7 @@ import { focusShell, showRunning } from "/console/static/running.js";
 import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
-const page = { place: null, picked: false, calls: new Map(), look: 0, shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false };
+const page = { place: null, picked: false, calls: new Map(), undone: new Set(), look: 0, shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false, charting: 0 };
 
 const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
 const failed = (error) => say(error.message, "gone");
@@ -17,10 +17,11 @@ async function refresh() {
   if (page.busy) { page.again = true; return; }
   page.busy = true;
   try {
-    const [sessions, questions] = await Promise.all([get("sessions"), get("questions")]);
+    const known = page.place;
+    const [sessions, questions] = await Promise.all([get("sessions"), get("questions"), known ? readCalls() : null]);
     showQuestions(questions, failed);
     showSessions(sessions);
-    if (page.place) await readCalls();
+    if (page.place && page.place !== known) await readCalls();
     say("live", "live");
   } catch (error) {
     failed(error);
@@ -42,7 +43,7 @@ function showSessions(sessions) {
 }
 
 function choose(place, picked) {
-  Object.assign(page, { place, picked, calls: new Map(), look: 0, shown: FIRST, todos: 0, chosen: new Set() });
+  Object.assign(page, { place, picked, calls: new Map(), undone: new Set(), look: 0, shown: FIRST, todos: 0, chosen: new Set() });
   find("plan").hidden = true;
   closeDetail();
   find("rows").replaceChildren();
@@ -65,8 +66,34 @@ async function readCalls() {
 function take(found) {
   page.look = Math.max(page.look, found.look);
   if (found.todos !== page.todos) readTodos(found.todos);
-  for (const call of found.calls) page.calls.set(call.number, call);
-  if (found.calls.length || !page.calls.size) drawCalls();
+  const fresh = found.calls.length > 0 && found.calls.length <= 50 && page.calls.size > 0;
+  for (const call of found.calls) {
+    page.calls.set(call.number, call);
+    for (const number of call.undoes) page.undone.add(number);
+  }
+  if (fresh && !find("filter").value && !found.calls.some((call) => call.undoes.length)) drawFew(found.calls);
+  else if (found.calls.length || !page.calls.size) drawCalls();
+}
+
+// The usual case while somebody watches: a few calls began or ended, and the other rows stay as they are.
+function drawFew(calls) {
+  const rows = find("rows");
+  for (const call of [...calls].sort((one, two) => one.number - two.number)) {
+    const old = [...rows.children].find((element) => Number(element.dataset.number) === call.number);
+    const first = rows.firstElementChild;
+    if (old) old.replaceWith(row(call));
+    else if (!first || Number(first.dataset.number) < call.number) rows.prepend(row(call));
+  }
+  while (rows.children.length > page.shown) rows.lastElementChild.remove();
+  find("older").hidden = page.calls.size <= page.shown;
+  find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
+  if (!page.charting) page.charting = setTimeout(drawCharts, 500);
+}
+
+function drawCharts() {
+  clearTimeout(page.charting);
+  page.charting = 0;
+  find("numbers").replaceChildren(...charts([...page.calls.values()].sort((one, two) => one.number - two.number)));
 }
 
 async function readTodos(number) {
@@ -88,16 +115,15 @@ function wanted() {
 
 function drawCalls() {
   const all = wanted();
-  const undone = new Set([...page.calls.values()].flatMap((call) => call.undoes));
-  find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call, undone)));
+  find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call)));
   find("older").hidden = all.length <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
-  find("numbers").replaceChildren(...charts([...page.calls.values()].sort((one, two) => one.number - two.number)));
+  drawCharts();
   find("undo-chosen").disabled = page.chosen.size === 0;
 }
 
-function row(call, undone) {
-  const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", undone.has(call.number) ? "undone" : ""];
+function row(call) {
+  const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", page.undone.has(call.number) ? "undone" : ""];
   const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
   box.checked = page.chosen.has(call.number);
   return make(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import anyio
@@ -401,3 +404,55 @@ def test_a_hook_that_a_background_command_changed_is_put_back(sandbox: str, root
 
     anyio.run(main)
     assert hook.read_text() == "user\n"
+
+
+# ---- a server that is ended before it could look ----
+
+KILLED = """
+import os, signal, sys, anyio
+from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.brokers import Brokers
+from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell.shells import Shells
+
+root, level, how = sys.argv[1:]
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    sandbox = Sandbox("landlock") if level == "landlock" and landlock_version() else choose("auto")
+    async with Shells(Scope.workspace(root), sandbox=sandbox) as shells:
+        attack = "git init -q e; git -C e config core.fsmonitor evil; echo evil > .envrc; echo evil >> .git/hooks/pre-push"
+        await shells.start(f"trap '{attack}' TERM; {attack}; touch up; while :; do echo evil > .envrc; sleep 0.01; done")
+        while not os.path.exists(f"{root}/up"):
+            await anyio.sleep(0.02)
+        if how == "at once":
+            die()
+        Brokers._last_look = die
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("how", ["at once", "before its own look"])
+def test_what_commands_made_is_taken_out_though_the_server_was_killed(how: str, sandbox: str, root: Path) -> None:
+    level(sandbox)
+    (root / ".git/hooks/pre-push").write_text("mine\n")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(root), sandbox, how], capture_output=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    until = time.monotonic() + 60
+    while (root / ".envrc").exists() or "evil" in (root / "e/.git/config").read_text():
+        assert time.monotonic() < until, "nobody looked"
+        time.sleep(0.05)
+    while (root / ".git/hooks/pre-push").read_text() != "mine\n":
+        assert time.monotonic() < until, "nobody put it back"
+        time.sleep(0.05)
+    assert {item.path for item in quarantined()} >= {f"{root}/.envrc", f"{root}/e/.git/config"}
+
+
+def test_an_orderly_session_leaves_no_journal(root: Path, tmp_path: Path) -> None:
+    run(root, "bwrap", "true", "git init -q e")
+    assert list((tmp_path / "state/gripfast/unfinished").iterdir()) == []

@@ -43,11 +43,15 @@ _MAY_ADOPT = LINUX and "subreaper" not in os.environ.get("GRIPFAST_WITHOUT", "")
 SEATBELT = "GRIPFAST_SEATBELT"
 # How many files a command may open, where the server raised that limit for itself.
 DESCRIPTORS = "GRIPFAST_DESCRIPTORS"
+# The words of the program that looks once more when the server is gone, on lines of their own.
+LAST_LOOK = "GRIPFAST_LAST_LOOK"
 # Descriptors of the shell: where its command text is read, and where it reports its last directory.
 SCRIPT, REPORT = 198, 199
 CHUNK = 256 * 1024
 PIPE_SIZE = 1024 * 1024
 GRACE_SECONDS = 2.0
+# At a session's end: clients wait two seconds for the server, and it has more to do.
+LAST_GRACE_SECONDS = 0.5
 SWEEP_SECONDS = 10.0
 SETTLE_SECONDS = 0.05
 _LOOKS = 20
@@ -77,9 +81,12 @@ def warden(live: int, requests: int, landlock: int, temporary: str, inside: Sequ
     os.close(requests)
     if landlock >= 0:
         os.close(landlock)
-    keep = _watch(live, broker)
+    word = _watch(live, broker)
     sweep()
-    if temporary and not (keep or _next_word(live)):
+    word = word or _next_word(live)
+    if word != b"k":
+        _look_once_more()
+    if temporary and not word:
         _remove(temporary)
 
 
@@ -96,8 +103,19 @@ def _become_broker(requests: int, landlock: int, inside: Sequence[str]) -> None:
         os._exit(1)
 
 
-def _watch(live: int, broker: int) -> bool:
-    """Waits for the server's end, or the broker's. True when the server asked for the directory to stay."""
+def _look_once_more() -> None:
+    """What commands made until their end is looked at by a program of its own: the server is gone, or will be."""
+    words = os.environ.get(LAST_LOOK, "").split("\n")
+    if words[0]:
+        try:
+            _wait_for(os.posix_spawn(words[0], words, os.environ, setsigdef=[signal.SIGINT, signal.SIGTERM]))
+        except OSError:
+            return
+
+
+def _watch(live: int, broker: int) -> bytes:
+    """Waits for the server's end, or the broker's. The server's last word: `k`, the temporary directory stays; `l`,
+    it stays and somebody must look; none, it is gone."""
     alarm = _child_alarm()
     poll = select.poll()
     poll.register(live, select.POLLIN)
@@ -105,14 +123,14 @@ def _watch(live: int, broker: int) -> bool:
     while True:
         ready = [fd for fd, _ in poll.poll()]
         if live in ready:
-            return os.read(live, 1) == b"k"
+            return os.read(live, 1)
         os.read(alarm, 64)
         if broker in reap():
-            return False
+            return b""
 
 
-def _next_word(live: int) -> bool:
-    return os.read(live, 1) == b"k"
+def _next_word(live: int) -> bytes:
+    return os.read(live, 1)
 
 
 def _remove(directory: str) -> None:
@@ -474,6 +492,8 @@ class Supervisor:
             return False
         if word == b"stop":
             self._begin_stop(b"stopped")
+        elif word == b"end":
+            self._begin_stop(b"stopped", LAST_GRACE_SECONDS)
         elif word == b"interrupt":
             for pid in descendants():
                 _signal_one(pid, signal.SIGINT)
@@ -494,11 +514,11 @@ class Supervisor:
         elif self.kill_at is None and self.status is not None and not self.reported:
             self._report(self._left_running())
 
-    def _begin_stop(self, reason: bytes) -> None:
+    def _begin_stop(self, reason: bytes, grace: float = GRACE_SECONDS) -> None:
         self.deadline = None
         if self.kill_at is None:
             self.reason = self.reason if self.reported else reason
-            self.kill_at = time.monotonic() + GRACE_SECONDS
+            self.kill_at = time.monotonic() + grace
             for pid in descendants():
                 _signal_one(pid, signal.SIGTERM)
                 _signal_one(pid, signal.SIGCONT)

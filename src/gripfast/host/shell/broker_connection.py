@@ -22,7 +22,7 @@ from gripfast.host.kernel.landlock import scope_ruleset, write_ruleset
 from gripfast.host.kernel.limits import usual_descriptor_limit
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.programs import interpreter
-from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, SEATBELT, SWEEP_SECONDS
+from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, LAST_LOOK, SEATBELT, SWEEP_SECONDS
 from gripfast.host.shell.line import KIND, receive, receive_with_socket
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.proxy import Proxy
@@ -49,8 +49,10 @@ class BrokerConnection:
         variables: dict[str, str],
         copies: Copies | None = None,
         network: Network = ON,
+        last_look: Sequence[str] = (),
     ) -> None:
-        """With `copies`, what commands write goes there; that needs bubblewrap."""
+        """With `copies`, what commands write goes there; that needs bubblewrap. `last_look` is a program to start
+        when the server is gone."""
         self.environment = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
         self._sandbox, self.walls, self._network = sandbox, walls, network
         self.proxy: Proxy | None = None
@@ -60,7 +62,10 @@ class BrokerConnection:
         live, self._live = os.pipe()
         self._burying, self._sending = anyio.Lock(), anyio.Lock()
         try:
-            self._warden = _spawn_warden(live, far.fileno(), walls, sandbox, self._errors, copies, network)
+            environment = _warden_environment(walls, sandbox, network, last_look)
+            self._warden = _spawn_warden(
+                live, far.fileno(), walls, sandbox, self._errors, copies, network, environment
+            )
         except BaseException:
             self._errors.close()
             self._requests.close()
@@ -122,11 +127,12 @@ class BrokerConnection:
             if receive(self._requests) != [b"buried", name.encode()]:
                 raise ConnectionResetError("the broker is gone")
 
-    def close(self, keep: bool) -> None:
-        """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it."""
+    def close(self, keep: bool, look: bool = False) -> None:
+        """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it.
+        `look`: then it starts the last look, which so happens even if the server is killed now."""
         if keep and self._release.alive:
             with contextlib.suppress(OSError):
-                os.write(self._live, b"k")
+                os.write(self._live, b"l" if look else b"k")
         self._release()
         if self.proxy is not None:
             self.proxy.close()
@@ -152,6 +158,7 @@ def _spawn_warden(
     errors: IO[bytes],
     copies: Copies | None,
     network: Network,
+    environment: dict[str, str],
 ) -> subprocess.Popen[bytes]:
     program = [interpreter(), "-I", "-S", broker_file()]
     with contextlib.ExitStack() as stack:
@@ -163,7 +170,7 @@ def _spawn_warden(
         own_ruleset = ruleset if sandbox.level == "landlock" else -1
         return subprocess.Popen(
             [*program, "warden", f"{live}", f"{requests}", f"{own_ruleset}", walls.temporary, *inside],
-            env=_warden_environment(walls, sandbox, network),
+            env=environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -246,9 +253,13 @@ def _in_memory(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
     return fd
 
 
-def _warden_environment(walls: Walls, sandbox: Sandbox, network: Network) -> dict[str, str]:
+def _warden_environment(walls: Walls, sandbox: Sandbox, network: Network, last_look: Sequence[str]) -> dict[str, str]:
     """What the broker is told by way of the environment; no command sees it."""
     variables = {"PATH": "/usr/bin:/bin", SWITCH: " ".join(sorted(switched_off()))}
+    if last_look:
+        variables[LAST_LOOK] = "\n".join(last_look)
+        names = ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+        variables |= {name: os.environ[name] for name in names if name in os.environ}
     usual = usual_descriptor_limit()
     if usual is not None:
         variables[DESCRIPTORS] = f"{usual}"

@@ -29,6 +29,7 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
+from gripfast.host.shell.unfinished import Journal
 from gripfast.host.shell.walls import Walls, walls_of, with_private_settings
 
 _TRIES = 5  # to build walls around places that somebody moves meanwhile
@@ -64,6 +65,7 @@ class Brokers:
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
+        self._journal = Journal(scope, mark)
         self._broker: BrokerConnection | None = None
         self._retired: list[BrokerConnection] = []
         self._starting = anyio.Lock()
@@ -139,6 +141,8 @@ class Brokers:
         assert self._seen is not None, "just looked"
         if self._copies is not None:
             self._copies.take(loose_part(self._seen) if level == "bwrap" else self._seen, suspect=suspect)
+        if level != "none" and not are_copies:
+            self._journal.write(self._seen, self._copies)
         loose = self._seen.loose if level == "bwrap" else {}
         walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets, loose)
         return walls if are_copies or not self._may_link else self._with_settings(walls)
@@ -206,7 +210,10 @@ class Brokers:
         variables |= dict(walls.caches.variables)
         variables[MARK] = self._mark
         sandbox = await to_thread.run_sync(within_network, self._sandbox, self._network)
-        broker = await to_thread.run_sync(BrokerConnection, walls, sandbox, variables, copies, self._network)
+        last_look = self._journal.program() if self._sandbox.level != "none" and copies is None else []
+        broker = await to_thread.run_sync(
+            BrokerConnection, walls, sandbox, variables, copies, self._network, last_look
+        )
         try:
             await broker.ready()
         except BaseException:
@@ -239,9 +246,10 @@ class Brokers:
         brokers = [broker for broker in (*self._retired, self._broker) if broker is not None]
         self._broker, self._retired = None, []
         for broker in brokers:
-            await _retire(broker, keep=True)
+            await _retire(broker, keep=True, look=self.suspect and broker is brokers[-1])
         with shortages_passed_over():
             await to_thread.run_sync(self._last_look)
+            self._journal.remove()
 
     def _last_look(self) -> None:
         """What commands made that ran until the end."""
@@ -260,6 +268,6 @@ class Brokers:
         await to_thread.run_sync(trim_caches)
 
 
-async def _retire(broker: BrokerConnection, *, keep: bool) -> None:
+async def _retire(broker: BrokerConnection, *, keep: bool, look: bool = False) -> None:
     with CancelScope(shield=True):
-        await to_thread.run_sync(broker.close, keep)
+        await to_thread.run_sync(broker.close, keep, look)

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.files.sealed import entries_of
@@ -47,6 +48,18 @@ class ProtectedCopies:
         self._configs: frozenset[str] = frozenset()
         self._protected: Protected | None = None
         self._files: frozenset[str] = frozenset()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_find_unseen": tuple(self._find_unseen())}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        unseen = cast("tuple[str, ...]", state["_find_unseen"])
+        self.__dict__.update({**state, "_find_unseen": lambda: unseen})
+
+    @property
+    def contents(self) -> dict[str, _Copy]:
+        """What was copied; another object after each `take`."""
+        return self._copies
 
     def take(self, protected: Protected, *, suspect: bool = False) -> None:
         """Before a command. A file that has not changed is not read again. `suspect`: one may be running, so what

@@ -567,9 +567,9 @@ class Shells:
         self._notice(shell)
         return shell
 
-    async def _end_leftovers(self, job: Job) -> None:
+    async def _end_leftovers(self, job: Job, word: bytes = b"stop") -> None:
         """What a finished command left running; its supervisor hangs up when it is gone."""
-        job.say(b"stop")
+        job.say(word)
         with anyio.move_on_after(PATIENCE_SECONDS):
             while receive_quietly(job.line) != [b""]:
                 await wait_readable(job.line)
@@ -604,7 +604,7 @@ class Shells:
         async with anyio.create_task_group() as group:
             for job in jobs:
                 if job.ended is not None or any(job is shell.job for shell in self._background.values()):
-                    group.start_soon(self._end_leftovers, job)
+                    group.start_soon(self._end_leftovers, job, b"end")
 
     async def __aenter__(self) -> Shells:
         return self

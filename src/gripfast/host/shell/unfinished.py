@@ -1,0 +1,114 @@
+"""The last look of a session, by a program of its own: for a server that is ended before it can look itself.
+
+Clients give a server a moment to stop and then kill it. So before a command runs, what was there is written down, and
+the warden, which outlives the server, starts this program when nothing of the session runs any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gripfast.errors import SandboxViolation
+from gripfast.host.files.closed import ClosedName, ClosedNames
+from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.scope import Directory, Scope
+from gripfast.host.program.places import private_directory, state_directory
+from gripfast.host.shell.late import Protected, undo_late_names
+from gripfast.host.shell.made import remember
+from gripfast.host.shell.put_back import ProtectedCopies
+from gripfast.host.shell.quarantine import Quarantined
+
+_OLD_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is needed for a look after the commands of a session. Written only into our own state directory, which no
+    command can reach, so that it may be read by pickle."""
+
+    read: tuple[Directory, ...] | None
+    write: tuple[Directory, ...]
+    deny: tuple[str, ...]
+    protect: tuple[str, ...]
+    seen: Protected
+    copies: ProtectedCopies | None
+
+    def look(self) -> list[Quarantined]:
+        """Takes out what commands made, and puts back what they changed."""
+        read = None if self.read is None else [place.real for place in self.read]
+        scope = Scope(read, [place.real for place in self.write], self.deny, self.protect, wide=True)
+        for place in (*(self.read or ()), *self.write):
+            place.require_unmoved()
+        names, roots = ClosedNames(scope, ClosedPlaces(scope)), tuple(place.real for place in scope.roots)
+
+        def look_again() -> tuple[ClosedName, ...]:
+            return names.look(unseal=True)
+
+        taken = [*self.copies.put_back(), *self.copies.take_new()] if self.copies else []
+        late, now = undo_late_names(self.seen, look_again, roots)
+        remember(now.loose, roots)
+        return [*taken, *late]
+
+
+class Journal:
+    """The file in which a session writes down what was there before its commands."""
+
+    def __init__(self, scope: Scope, mark: str) -> None:
+        self._scope, self._mark = scope, mark
+        self._written: tuple[Protected, object] | None = None
+        self._file: Path | None = None
+
+    def program(self) -> list[str]:
+        """The command line that looks once more."""
+        return [sys.executable, "-I", "-m", __name__, str(self._place())] if sys.executable else []
+
+    def write(self, seen: Protected, copies: ProtectedCopies | None) -> None:
+        """Before a command; most change nothing. A disk that is full costs the look by another program only."""
+        if self._written == (seen, copies and copies.contents):
+            return
+        scope = self._scope
+        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies)
+        with contextlib.suppress(OSError, RuntimeError):
+            file = self._place()
+            new = file.with_suffix(".new")
+            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as opened:
+                pickle.dump(state, opened)
+            os.replace(new, file)
+            self._written = (seen, copies and copies.contents)
+
+    def remove(self) -> None:
+        """At an orderly end."""
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+            self._written = None
+
+    def _place(self) -> Path:
+        if self._file is None:
+            folder = private_directory(private_directory(state_directory()) / "unfinished")
+            _forget_old(folder)
+            self._file = folder / self._mark
+        return self._file
+
+
+def _forget_old(folder: Path) -> None:
+    for file in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > _OLD_SECONDS:
+                file.unlink()
+
+
+def main(file: str) -> None:
+    """What a warden starts. The file stays for the session's other wardens; an orderly session removes it."""
+    with contextlib.suppress(FileNotFoundError, SandboxViolation), open(file, "rb") as opened:
+        pickle.load(opened).look()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -424,9 +424,9 @@ def die(*_):
 async def main():
     sandbox = Sandbox("landlock") if level == "landlock" and landlock_version() else choose("auto")
     async with Shells(Scope.workspace(root), sandbox=sandbox) as shells:
-        attack = "git init -q e; git -C e config core.fsmonitor evil; echo evil >> .git/hooks/pre-push; echo 1 > .envrc"
+        attack = "git init -q e; git -C e config core.fsmonitor evil; echo evil >> .git/hooks/pre-push"
         again = "touch up; while :; do echo evil > .envrc; sleep 0.01; done"
-        await shells.start(f"trap '{attack}' TERM; {attack}; {again}")
+        await shells.start(f"trap '{attack}; echo 1 > .envrc' TERM; {attack}; {again}")
         while not os.path.exists(f"{root}/up"):
             await anyio.sleep(0.02)
         if how == "at once":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,39 @@ def test_undo_is_a_tool_where_it_is_named_and_costs_little(bench: Bench) -> None
     done = bench.run("call", "Undo", "{}", "--session", "s", "--tools", "Undo")
     assert done.output.startswith("took back call 1: a (restored)")
     assert (bench.root / "a").read_text() == "one\n"
+
+
+def test_nothing_to_undo_and_nothing_to_show_is_said(bench: Bench) -> None:
+    bench.bash("true")
+    assert bench.run("undo").output == "nothing to undo\n"
+    assert bench.run("undo", "--all").output == "nothing to undo\n"
+    assert json.loads(bench.run("undo", "--json").output)["calls"] == []
+    assert bench.run("diff").output == "no call changed anything\n"
+    bench.write("new", "n\n")
+    bench.run("undo")
+    assert bench.run("undo").output == "nothing to undo\n"
+    assert bench.run("diff", "--path", "a").output == "these calls changed nothing there\n"
+
+
+KILLED = """
+import os, signal, sys, anyio
+from gripfast.builtin.session import open_session
+from gripfast.host.files.scope import Scope
+
+async def main(root):
+    async with open_session(Scope.workspace(root), record=True, sandbox="off") as session:
+        await session.call("Bash", {"command": "sleep 600", "run_in_background": True})
+        os.kill(os.getpid(), signal.SIGKILL)
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+def test_a_session_whose_server_was_killed_says_that_its_record_is_not_whole(bench: Bench) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(bench.root)], check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr.decode()
+    cut = "the server was killed while commands ran: what they changed at the end is not recorded"
+    assert cut in bench.run("log").output
+    for _ in range(2):
+        assert cut in bench.run("undo", "--all", code=3).output
+    assert cut in bench.run("diff").output

@@ -27,14 +27,20 @@ def diff(calls: tuple[int, ...], place: RecordPlace, paths: tuple[str, ...]) -> 
     with as_usage_errors():
         places = [place.fs.real(WorkPath.parse(path)) for path in paths]
         found, _ = place.calls()
+        chosen = [
+            (call.number, change)
+            for call in found
+            if not calls or call.number in calls
+            for change in call.changes
+            if not places or any(is_below(change.path, wanted) for wanted in places)
+        ]
+        if not chosen:
+            say("no call changed anything" if not (calls or paths) else "these calls changed nothing there", err=True)
+        place.is_cut_off()
         record = place.open()
         try:
-            for call in found:
-                if calls and call.number not in calls:
-                    continue
-                for change in call.changes:
-                    if not places or any(is_below(change.path, wanted) for wanted in places):
-                        for row in compared(record, call.number, change):
-                            say(row)
+            for number, change in chosen:
+                for row in compared(record, number, change):
+                    say(row)
         finally:
             record.close()

@@ -29,6 +29,7 @@ def log(place: RecordPlace, follow: bool, as_json: bool) -> None:
     """
     with as_usage_errors():
         shown = _show(place, as_json, after=0)
+        place.is_cut_off()
         if follow:
             anyio.run(_follow, place, as_json, shown)
 

@@ -10,12 +10,13 @@ import click
 
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.options import as_usage_errors
+from gripfast.edges.cli.say import say
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import InvalidArgument, NotFound
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.record.calls import RecordedCall, read_calls
 from gripfast.host.record.record import Record
-from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
+from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of, was_cut_off
 from gripfast.text.near import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,13 @@ class RecordPlace:
 
     def calls(self) -> tuple[list[RecordedCall], int]:
         return read_calls(session_directory(self.fs.roots[0], self.session) / "calls.jsonl")
+
+    def is_cut_off(self) -> bool:
+        """Whether the record lacks what the last commands changed; says so."""
+        cut_off = was_cut_off(session_directory(self.fs.roots[0], self.session))
+        if cut_off:
+            say("the server was killed while commands ran: what they changed at the end is not recorded", err=True)
+        return cut_off
 
     def shown(self, path: str) -> str:
         return self.fs.show_real(path)

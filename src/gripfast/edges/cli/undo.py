@@ -13,7 +13,7 @@ from gripfast.edges.cli.recorded import RecordPlace, record_options
 from gripfast.edges.cli.say import say, say_json
 from gripfast.errors import InvalidArgument
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.record.undo import UndoResult
+from gripfast.host.record.undo import NothingToUndo, UndoResult
 from gripfast.host.record.undo import undo as take_back
 
 REFUSED = 3
@@ -41,7 +41,8 @@ def undo(
 ) -> None:
     """Take back what CALLs changed, by default the last one that changed something.
 
-    A path is put back only if it is what the call left; one that was changed since is refused (exit code 3).
+    A path is put back only if it is what the call left; one that was changed since is refused (exit code 3). So is a
+    record that is not whole because the server was killed.
     All other paths are put back together or not at all. An undo is a call of the record and can be undone.
 
     \b
@@ -54,15 +55,18 @@ def undo(
             raise InvalidArgument("name calls, or give --all, or --since")
         places = [place.fs.real(WorkPath.parse(path)) for path in paths]
         start = None if since is None else _time(since)
+        cut_off = place.is_cut_off()
         record = place.open()
         try:
             result = take_back(
                 record, calls or None, places, since=start, all=every, dry_run=dry_run, save_mine=save_mine
             )
+        except NothingToUndo:
+            result = UndoResult((), (), (), dry_run)
         finally:
             record.close()
     say_json(_as_json(result)) if as_json else _say(result)
-    sys.exit(REFUSED if result.refused else 0)
+    sys.exit(REFUSED if result.refused or cut_off else 0)
 
 
 def _time(text: str) -> float:
@@ -76,7 +80,10 @@ def _time(text: str) -> float:
 
 def _say(result: UndoResult) -> None:
     names = ", ".join(done.path for done in result.restored) or "nothing"
-    calls = ", ".join(map(str, result.calls)) or "none"
+    if not result.calls:
+        say("nothing to undo")
+        return
+    calls = ", ".join(map(str, result.calls))
     say(f"{'would take back' if result.dry_run else 'took back'} call {calls}: {names}")
     for done in result.restored:
         say(f"  {done.path}: {done.what}")

@@ -22,7 +22,15 @@ from gripfast.host.record.calls import VERSION, CallsFile, PathDelta, RecordedCa
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.cover import Cover
 from gripfast.host.record.others import Others, own_part
-from gripfast.host.record.shelf import RecordOptions, hold, make_session_directory, session_directory, tidy
+from gripfast.host.record.shelf import (
+    RecordOptions,
+    hold,
+    make_session_directory,
+    mark_finished,
+    mark_unfinished,
+    session_directory,
+    tidy,
+)
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
@@ -56,6 +64,7 @@ class Record:
         self._lock = threading.Lock()
         self._number = self._end = self._tidied = 0
         self._held = -1
+        self._is_marked = False
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
         self.stays: list[_Staying] = []
@@ -269,10 +278,17 @@ class Record:
             notes.append(f"[undo does not cover: {shown}{more}]")
         return "\n".join(notes) or None
 
+    def leave_mark(self) -> None:
+        """A command runs on: if the server is killed, readers learn that the record is not whole."""
+        self._is_marked = True
+        mark_unfinished(self.directory)
+
     def close(self) -> None:
         """Ends the background work and removes the contents no call refers to."""
         with self._noting_faults():
             self.collect()
+            if self._is_marked:
+                mark_finished(self.directory)
         self.cover.close()
         for thread in self._background:
             thread.join()
@@ -350,6 +366,7 @@ class CallEntry:
         with self._record.noting_faults():
             self._record.cover.refresh(watch)
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
+            self._record.leave_mark()
 
     def command_changed(self, changes: Sequence[PathChange], watch: Watch) -> None:
         with self._record.noting_faults():

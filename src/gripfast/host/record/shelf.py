@@ -16,6 +16,7 @@ from pathlib import Path
 from gripfast.host.program.places import private_directory, state_directory
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
+_UNFINISHED = "unfinished"
 _DAY = 86_400.0
 
 
@@ -121,6 +122,30 @@ def hold(directory: Path) -> int:
     with contextlib.suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return fd
+
+
+def mark_unfinished(directory: Path) -> None:
+    """Says that a command runs on whose changes are still to be recorded."""
+    (directory / _UNFINISHED).touch(mode=0o600)
+
+
+def mark_finished(directory: Path) -> None:
+    """At an orderly end: everything is recorded."""
+    (directory / _UNFINISHED).unlink(missing_ok=True)
+
+
+def was_cut_off(directory: Path) -> bool:
+    """Whether a session ended, by a kill or a crash, before the changes of its last commands were recorded."""
+    if not (directory / _UNFINISHED).exists():
+        return False
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False  # it goes on
+    finally:
+        os.close(fd)
+    return True
 
 
 def tidy(options: RecordOptions) -> int:

@@ -108,8 +108,12 @@ def _chosen(
     undone = {number for call in known for number in call.undoes}
     left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
     if not left:
-        raise NotFound("no call of this session has changed anything that is not undone already")
+        raise NothingToUndo("no call of this session has changed anything that is not undone already")
     return left[-1:]
+
+
+class NothingToUndo(NotFound):
+    """No call is left that could be taken back."""
 
 
 class _Plan:

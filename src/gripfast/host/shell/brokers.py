@@ -31,6 +31,7 @@ from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
 from gripfast.host.shell.unfinished import Journal
 from gripfast.host.shell.walls import Walls, walls_of, with_private_settings
+from gripfast.text.below import is_below
 
 _TRIES = 5  # to build walls around places that somebody moves meanwhile
 
@@ -164,8 +165,11 @@ class Brokers:
         return with_private_settings(walls, self._settings.links)
 
     def _unseen(self) -> tuple[str, ...]:
-        """The directories that commands write and nobody looks through."""
-        return self._tmp.path(), os.path.realpath(caches_folder())
+        """The directories that commands write and nobody looks through; by both names, where commands have another."""
+        own = (
+            [] if self._sandbox.level != "bwrap" or any(is_below(root, "/tmp") for root in self._roots) else ["/tmp"]
+        )
+        return self._tmp.path(), os.path.realpath(caches_folder()), *own
 
     async def _start(self, walls: Walls) -> BrokerConnection:
         for _ in range(_TRIES):

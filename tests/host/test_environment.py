@@ -45,6 +45,23 @@ def test_an_active_environment_is_the_one_that_the_user_chose(tmp_path: Path) ->
     assert _sandboxed(tmp_path, VIRTUAL_ENV=sys.prefix) == f"{tmp_path}/venv/bin:/usr/bin"
 
 
+def test_the_environment_of_this_program_is_not_the_one_that_commands_install_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, project = tmp_path / "ours", tmp_path / "work" / ".venv"
+    for place in (ours, project):
+        (place / "bin").mkdir(parents=True)
+    root = str(tmp_path / "work")
+    monkeypatch.setattr(sys, "prefix", str(ours))
+    given = _environment({"PATH": f"{ours}/bin:/usr/bin", "VIRTUAL_ENV": str(ours)}, (root,))
+    assert "VIRTUAL_ENV" not in given
+    assert given["PATH"] == f"/usr/bin:{ours}/bin"
+    monkeypatch.setattr(sys, "prefix", str(project))  # installed in the project's own
+    given = _environment({"PATH": "/usr/bin", "VIRTUAL_ENV": str(project)}, (root,))
+    assert given["VIRTUAL_ENV"] == str(project)
+    assert _sandboxed(tmp_path / "work", PATH=f"{project}/bin:/usr/bin") == f"{project}/bin:/usr/bin"
+
+
 def test_a_program_is_in_the_workspace_if_any_link_to_it_is(tmp_path: Path) -> None:
     root, system = tmp_path / "workspace", tmp_path / "system"
     for folder in (root, system):

@@ -165,11 +165,9 @@ class Brokers:
         return with_private_settings(walls, self._settings.links)
 
     def _unseen(self) -> tuple[str, ...]:
-        """The directories that commands write and nobody looks through; by both names, where commands have another."""
-        own = (
-            [] if self._sandbox.level != "bwrap" or any(is_below(root, "/tmp") for root in self._roots) else ["/tmp"]
-        )
-        return self._tmp.path(), os.path.realpath(caches_folder()), *own
+        """The directories that commands write and nobody looks through, also by the name that commands know."""
+        private = self._sandbox.level == "bwrap" and not any(is_below(root, "/tmp") for root in self._roots)
+        return self._tmp.path(), os.path.realpath(caches_folder()), *(["/tmp"] if private else [])
 
     async def _start(self, walls: Walls) -> BrokerConnection:
         for _ in range(_TRIES):
@@ -210,7 +208,7 @@ class Brokers:
                 await to_thread.run_sync(copies.remove)
 
     async def _started(self, walls: Walls, copies: Copies | None = None) -> BrokerConnection:
-        variables = command_environment(temporary=self.tmpdir, allow=self._allow)
+        variables = command_environment(temporary=self.tmpdir, allow=self._allow, roots=self._roots)
         variables |= dict(walls.caches.variables)
         variables[MARK] = self._mark
         sandbox = await to_thread.run_sync(within_network, self._sandbox, self._network)

@@ -75,6 +75,9 @@ def command_environment(
     source = os.environ if source is None else source
     patterns = (*ALLOWED, *allow)
     chosen = {name: value for name, value in source.items() if _matches(name, patterns) and _harmless(name, value)}
+    roots = tuple(roots)
+    if _is_our_own(chosen.get("VIRTUAL_ENV", ""), roots):
+        del chosen["VIRTUAL_ENV"]
     chosen["PATH"] = command_path(roots, sandboxed=sandboxed, source=source)
     if not any(chosen.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
         chosen["LANG"] = "C.UTF-8"
@@ -85,7 +88,8 @@ def command_path(
     roots: Iterable[str] = (), *, sandboxed: bool = False, source: Mapping[str, str] | None = None
 ) -> str:
     """PATH as a command has it now. In a sandbox it is the user's, after the environments of the first root; without
-    one nothing is found in the workspace's `roots` by its bare name. Nothing depends on the working directory."""
+    one nothing is found in the workspace's `roots` by its bare name. Nothing depends on the working directory. The
+    environment that this program is installed in comes last: it is not the one that `pip` should install into."""
     source = os.environ if source is None else source
     roots = tuple(roots)
     places = [place for place in source.get("PATH", "").split(":") if place.startswith("/") and "\0" not in place]
@@ -94,6 +98,8 @@ def command_path(
         places = [*project, *places]
     else:
         places = [place for place in places if not _is_inside(place, roots)]
+    if sys.prefix != sys.base_prefix:
+        places.sort(key=lambda place: _is_our_own(os.path.dirname(place), roots))
     return ":".join(places) or "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -111,10 +117,13 @@ def _has_active(root: str, source: Mapping[str, str]) -> bool:
     """Whether the user activated an environment for this work. The one this program is installed in, elsewhere, is
     not for the project."""
     active = source.get("VIRTUAL_ENV") or source.get("CONDA_PREFIX")
-    if not active:
-        return False
-    real = os.path.realpath(active)
-    return real != os.path.realpath(sys.prefix) or is_below(real, root)
+    return bool(active) and not _is_our_own(active or "", (root,))
+
+
+def _is_our_own(environment: str, roots: tuple[str, ...]) -> bool:
+    """Whether this is the environment that this program runs in, and not one of the project."""
+    real = os.path.realpath(environment) if environment else ""
+    return real == os.path.realpath(sys.prefix) and not is_below(real, *roots)
 
 
 def program_file(name: str, path: str, roots: Iterable[str] = ()) -> str | None:

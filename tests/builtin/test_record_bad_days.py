@@ -116,6 +116,69 @@ async def test_what_a_command_changed_before_it_was_covered_is_named_in_answer_l
     assert {(root / name).read_text() for name in names} == {"new\n"}
 
 
+async def test_what_somebody_writes_while_the_look_after_a_command_goes_on_is_not_the_command_s(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the end of a command and the look at a content, a person may have saved the file."""
+    (root / "a").write_text("old\n")
+    (root / "b").write_text("old\n")
+    copy, theirs = Contents.put_file, "a person's, and longer\n"
+
+    def late(self: Contents, source: int) -> str:
+        if os.pread(source, 10, 0) == b"new\n":
+            (root / "b").write_text(theirs)
+        return copy(self, source)
+
+    async with opened(root) as session:
+        await bash(session, "true")
+        monkeypatch.setattr(Contents, "put_file", late)
+        await bash(session, "echo new > a; echo other > b")
+        monkeypatch.undo()
+        monkeypatch.setenv("XDG_STATE_HOME", str(root.parent / "state"))
+        done = await session.undo()
+    assert [one.path for one in done.restored] == ["a"]
+    assert [one.path for one in done.refused] == ["b"]
+    assert (root / "b").read_text() == theirs
+
+
+async def test_what_somebody_writes_right_after_a_command_is_never_overwritten(root: Path) -> None:
+    for name in ("same length", "same time", "gone", "mode"):
+        (root / name).write_text("old\n")
+    async with opened(root) as session:
+        await bash(session, 'for f in *; do echo new > "$f"; done')
+        (root / "same length").write_text("NEW\n")
+        times = (root / "same time").stat()
+        (root / "same time").write_text("NEW\n")
+        os.utime(root / "same time", ns=(times.st_atime_ns, times.st_mtime_ns))
+        (root / "gone").unlink()
+        (root / "mode").chmod(0o600)
+        done = await session.undo()
+        assert done.restored == ()
+        assert [one.path for one in done.refused] == ["gone", "mode", "same length", "same time"]
+    assert (root / "same length").read_text() == (root / "same time").read_text() == "NEW\n"
+
+
+async def test_what_somebody_writes_while_a_command_runs_is_kept_in_the_record_when_it_is_taken_back(
+    root: Path,
+) -> None:
+    """It can't be told from what the command did; but it is not lost, and the undo of the undo brings it back."""
+    (root / "theirs").write_text("old\n")
+    async with opened(root) as session:
+        async with anyio.create_task_group() as group:
+            group.start_soon(bash, session, "mkfifo go; touch started; read < go; rm go; echo x > own")
+            while not (root / "started").exists():
+                await anyio.sleep(0.01)
+            (root / "theirs").write_text("a person's\n")
+            await anyio.to_thread.run_sync((root / "go").write_text, "\n")
+        planned = await session.undo(dry_run=True)
+        assert "theirs" in [one.path for one in planned.restored], "it is said before it is done"
+        done = await session.undo()
+        assert (root / "theirs").read_text() == "old\n"
+        assert done.call is not None
+        await session.undo(calls=[done.call])
+        assert (root / "theirs").read_text() == "a person's\n"
+
+
 async def test_rm_is_asked_about_as_long_as_what_it_removes_is_not_covered(
     root: Path, stuck: threading.Event
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Annotated, Any
 
@@ -167,7 +168,8 @@ async def _run(
         streamed = await sink.finish()
     finally:
         sink.abandon()
-    changes = await to_thread.run_sync(changes_since, before, watch, reads)
+    goes_on = isinstance(ended, Background)
+    changes = await to_thread.run_sync(partial(changes_since, before, watch, reads, goes_on=goes_on))
     text = plain(streamed.text)
     if isinstance(ended, Background):
         await to_thread.run_sync(follow, watch, lambda: shells.is_running(ended))

@@ -60,12 +60,13 @@ def follow(watch: Watch, is_running: Callable[[], bool]) -> None:
         witness.command_stays(watch, is_running)
 
 
-def changes_since(before: Look, watch: Watch, reads: ReadLog) -> Changes:
-    """What is different now. The read guard learns the new state of files it had seen as they were before."""
+def changes_since(before: Look, watch: Watch, reads: ReadLog, *, goes_on: bool = False) -> Changes:
+    """What is different now, after a command has ended or while it goes on. The read guard learns the new state of
+    files it had seen as they were before."""
     since = watch.since(before.mark)
     witness = WITNESS.get()
     if witness is not None:
-        witness.command_changed(since.paths, watch)
+        witness.command_changed(since.paths, watch, goes_on=goes_on)
     found: dict[str, set[str]] = {"created": set(), "changed": set(), "deleted": set()}
     for change in since.paths:
         kind = _kind(change)

@@ -42,7 +42,9 @@ class Witness(Protocol):
         """A command is about to run; `command_changed` will report what it changed."""
         ...
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch) -> None: ...
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
+        """What is different since `command_starts`. `goes_on`: the command has not ended."""
+        ...
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
         """A command continues after the call has ended; what it changes from now on still belongs to the call."""

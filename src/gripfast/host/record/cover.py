@@ -156,8 +156,11 @@ class Cover:
 
     # --- after a command ---
 
-    def deltas(self, changes: Sequence[PathChange]) -> tuple[list[PathDelta], list[tuple[str, str]]]:
-        """What a command did, path by path; and the paths that can't be put back, with the reason."""
+    def deltas(
+        self, changes: Sequence[PathChange], *, goes_on: bool = True
+    ) -> tuple[list[PathDelta], list[tuple[str, str]]]:
+        """What a command did, path by path; and the paths that can't be put back, with the reason. If it has ended, a
+        file that changes while this looks is somebody else's, and what the command left there is not known."""
         found: list[PathDelta] = []
         uncovered: list[tuple[str, str]] = []
         is_many = len(changes) > _HASHED_AT_ONCE
@@ -167,6 +170,8 @@ class Cover:
                 continue
             before, why = (ABSENT, "") if change.before is None else self._before(change.path, change.before)
             after = ABSENT if change.after is None else self._after(change.path, change.after, is_many)
+            if not goes_on and after.stamp is not None and change.after is not None:
+                after = after if after.stamp == _stamp(change.after) else replace(_state(change.after), stamp=None)
             why = why or ("a socket, pipe or device" if after.kind == "other" else "")
             if why:
                 uncovered.append((change.path, why))

@@ -368,10 +368,10 @@ class CallEntry:
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
             self._record.leave_mark()
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch) -> None:
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
         with self._record.noting_faults():
             self._record.command_ends(self)
-            deltas, uncovered = self._record.cover.deltas(changes)
+            deltas, uncovered = self._record.cover.deltas(changes, goes_on=goes_on)
             said = self._record.others.since(self._others)
             deltas = own_part(deltas, (*self.beside, *said.exact))
             shared = {delta.path for delta in deltas if self._overlaps or delta.path in said.claimed}

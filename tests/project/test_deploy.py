@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ from click.testing import CliRunner
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.main import main
 from gripfast.edges.cli.serve import serve
+from http_server import HANG, INITIALIZE, Server
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -67,8 +73,8 @@ def test_files_that_compose_mounts_are_there_or_are_yours_to_make() -> None:
         volume.split(":")[0] for service in compose()["services"].values() for volume in service.get("volumes", [])
     ]
     files = [name for name in mounted if name.startswith("./")]
-    assert files == ["./gripfast.toml", "./Caddyfile"]
-    assert all((DEPLOY / name).is_file() for name in files)
+    assert files == ["./gripfast.toml", "./secrets", "./Caddyfile"]
+    assert all((DEPLOY / name).is_file() for name in files if name != "./secrets")  # the tokens are yours to make
 
 
 def test_only_the_proxy_is_reached_from_outside_and_redis_not_even_from_there() -> None:
@@ -92,6 +98,119 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     done = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, timeout=60)
     assert "gripfast.service" not in done.stderr, done.stderr
     assert done.returncode == 0, done.stderr
+
+
+def test_a_reload_reads_the_tokens_again() -> None:
+    assert "ExecReload=/bin/kill -HUP $MAINPID\n" in unit()
+    assert not re.search(r"^LoadCredential", unit(), re.MULTILINE)  # a copy, which no reload changes
+    assert "/run/gripfast/tokens" in from_compose()
+    mounted = compose()["services"]["gripfast"]["volumes"]
+    assert "./secrets:/run/gripfast:ro" in mounted  # a directory: a file that is replaced is seen
+
+
+def test_redis_keeps_what_it_was_given() -> None:
+    command = " ".join(compose()["services"]["redis"]["command"])
+    assert "--appendonly yes" in command and "--maxmemory-policy noeviction" in command
+
+
+def test_compose_understands_its_file(tmp_path: Path) -> None:
+    for program in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(program[0]) and subprocess.run([*program, "version"], capture_output=True).returncode == 0:
+            break
+    else:
+        pytest.skip("there is no compose here")
+    done = subprocess.run(
+        [*program, "-f", str(DEPLOY / "compose.yml"), "config"], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "HOST": "tools.example.org", "PROJECT": str(tmp_path), "UID_GID": "1000:1000"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "https://tools.example.org/mcp" in done.stdout
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    if shutil.which("nginx") is None or shutil.which("openssl") is None:
+        pytest.skip("there is no nginx or openssl here")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tools.example.org",
+         "-addext", "subjectAltName=DNS:tools.example.org", "-keyout", tmp_path / "privkey.pem",
+         "-out", tmp_path / "fullchain.pem"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return tmp_path / "fullchain.pem"
+
+
+def nginx_in(home: Path, port: int, server: int) -> list[str]:
+    """nginx with our file, which only names other ports and places."""
+    site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8").replace("/etc/ssl/gripfast", str(home))
+    site = site.replace("listen [::]:443 ssl http2;", "").replace("listen 443 ", f"listen 127.0.0.1:{port} ")
+    (home / "site.conf").write_text(site.replace("127.0.0.1:8765", f"127.0.0.1:{server}"), encoding="utf-8")
+    temporary = " ".join(f"{kind}_temp_path {home}/{kind};" for kind in ("client_body", "proxy"))
+    unused = " ".join(f"{kind}_temp_path {home}/{kind};" for kind in ("fastcgi", "uwsgi", "scgi"))
+    http = f"http {{ access_log off; {temporary} {unused} include {home}/site.conf; }}"
+    user = "user root;" if os.geteuid() == 0 else ""
+    main = f"{user} daemon off; pid {home}/nginx.pid; error_log stderr; events {{}} {http}"
+    (home / "nginx.conf").write_text(main, encoding="utf-8")
+    return ["nginx", "-e", "stderr", "-p", str(home), "-c", str(home / "nginx.conf")]
+
+
+def test_nginx_understands_its_file(certificate: Path) -> None:
+    done = subprocess.run([*nginx_in(certificate.parent, 1443, 1), "-t"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_client_works_through_nginx_with_tls(certificate: Path, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "tokens").touch(0o600)
+    (tmp_path / "tokens").write_text(f"ann {'a' * 24}\n", encoding="utf-8")
+    options = ["--token-file", str(tmp_path / "tokens"), "--url", "https://tools.example.org/mcp"]
+    server = Server(tmp_path / "root", tmp_path, *options)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    proxy = subprocess.Popen(nginx_in(tmp_path, port, server.port), stderr=subprocess.DEVNULL)
+    trust = ssl.create_default_context(cafile=str(certificate))
+
+    def request(method: str, path: str, token: str = "a" * 24) -> tuple[int, str]:
+        with socket.create_connection(("127.0.0.1", port), timeout=HANG) as plain:
+            connection = http.client.HTTPConnection("tools.example.org", timeout=HANG)
+            connection.sock = trust.wrap_socket(plain, server_hostname="tools.example.org")
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            body = INITIALIZE if method == "POST" else None
+            connection.request(method, path, body, {**headers, "Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            found = answer.status, answer.read().decode()
+            connection.close()
+            return found
+
+    try:
+        ended = time.monotonic() + HANG
+        while not (tmp_path / "nginx.pid").exists() and proxy.poll() is None and time.monotonic() < ended:
+            time.sleep(0.05)
+        assert proxy.poll() is None
+        status, text = request("POST", "/mcp")
+        assert status == 200 and '"serverInfo"' in text
+        assert request("POST", "/mcp", "b" * 24)[0] == 401
+        assert request("GET", "/readyz")[0] == 200
+        assert request("GET", "/metrics")[0] == 404
+    finally:
+        proxy.terminate()
+        proxy.wait(HANG)
+        server.close()
+
+
+def test_systemd_finds_the_unit_well_confined(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd here")
+    file = tmp_path / "gripfast.service"
+    file.write_text(unit(), encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=40", "--no-pager", file],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    if "unrecognized option" in done.stderr or "Unknown" in done.stderr:
+        pytest.skip("this systemd can't look at a file")
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
 
 
 def test_the_unit_keeps_the_server_from_the_rest_of_the_machine() -> None:

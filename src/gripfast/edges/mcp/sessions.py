@@ -232,6 +232,7 @@ class Sessions:
             session.prepare()
         self._prepare_asking(client, session, request.client_name)
         client.session = session
+        LOGGER.debug("session %s of %s began", session.id, client.owner or "the client")
 
     def _prepare_asking(self, client: ClientSession, session: WorkspaceSession, name: str) -> None:
         chosen, notify = self.settings.answering()
@@ -286,6 +287,8 @@ class Sessions:
         if client is not None and client.shared is not None:
             client.shared.forget()
         if client is not None:
+            if client.session is not None:
+                LOGGER.debug("session %s of %s ended", client.session.id, client.owner or "the client")
             with suppress(ToolError):
                 await only_tool_errors(client.close(), "closing a session", LOGGER)
 

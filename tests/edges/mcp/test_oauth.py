@@ -21,8 +21,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from gripfast.edges.cli.main import main
+from gripfast.edges.issuer import Issuer
 from gripfast.edges.mcp import oauth
-from gripfast.edges.mcp.oauth import Issuer, OAuth, Verifier
+from gripfast.edges.mcp.oauth import OAuth, Verifier
 from gripfast.errors import InvalidArgument, Unavailable
 from http_server import HANG, INITIALIZE, Server
 

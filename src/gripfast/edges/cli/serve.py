@@ -17,6 +17,7 @@ from gripfast.edges.cli.loading import loading
 from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say
 from gripfast.edges.early import EARLY
+from gripfast.edges.issuer import Issuer
 from gripfast.edges.logs import Log, LogFormat, logging_to
 from gripfast.edges.profiles import price
 from gripfast.errors import InvalidArgument
@@ -35,7 +36,6 @@ from gripfast.host.stores.store import EmbeddedStore
 
 if TYPE_CHECKING:
     from gripfast.edges.mcp.http import Access
-    from gripfast.edges.mcp.oauth import Issuer
     from gripfast.edges.mcp.sharing import Sharing
 
 _ON_A_TERMINAL = """\
@@ -267,8 +267,6 @@ def _sharing(settings: SessionSettings, address: Address, most: int) -> Sharing:
 
 def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:
     """The authorization server of the options. Raises InvalidArgument if something is missing or contradicts."""
-    from gripfast.edges.mcp.oauth import Issuer  # noqa: PLC0415 - the extra `mcp`, and a heavy import
-
     if options.oauth_issuer is None:
         if options.oauth_jwks or options.oauth_audience or options.oauth_scopes:
             raise InvalidArgument("--oauth-jwks, --oauth-audience and --oauth-scope need --oauth-issuer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import anyio
 import uvicorn
@@ -17,11 +18,11 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gripfast.edges.console.access import PATH as CONSOLE
+from gripfast.edges.issuer import METADATA, Issuer
 from gripfast.edges.mcp.connections import connections
 from gripfast.edges.mcp.mcp_sessions import McpSessions
 from gripfast.edges.mcp.metrics import PATH as METRICS
 from gripfast.edges.mcp.metrics import Metrics, MetricsOnly
-from gripfast.edges.mcp.oauth import METADATA, Issuer, OAuth
 from gripfast.edges.mcp.people import TokenWatch
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import Sessions
@@ -34,6 +35,9 @@ from gripfast.host.program.net import Address, Listening
 from gripfast.host.program.signals import wait_for_end
 from gripfast.host.program.token_file import Token, TokenFile
 from gripfast.text.escape import escaped
+
+if TYPE_CHECKING:
+    from gripfast.edges.mcp.oauth import OAuth
 
 PATH = "/mcp"
 HEALTH, READY = "/healthz", "/readyz"
@@ -163,7 +167,7 @@ class TokenGuard:
     def __init__(
         self, mcp: McpSessions, access: Access, sessions: Sessions, metrics: Metrics, console: ASGIApp | None = None
     ) -> None:
-        self._oauth = None if access.issuer is None else OAuth(access.issuer)
+        self._oauth = None if access.issuer is None else _oauth(access.issuer)
         self._mcp = mcp
         self._metrics = metrics
         self._console = console
@@ -282,6 +286,12 @@ class TokenGuard:
             return "anyone"
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         return people.owner(given.strip()) if scheme.lower() == "bearer" else None
+
+
+def _oauth(issuer: Issuer) -> OAuth:
+    from gripfast.edges.mcp.oauth import OAuth  # noqa: PLC0415 - cryptography, which few servers need
+
+    return OAuth(issuer)
 
 
 def _user(owner: str) -> AuthenticatedUser:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -25,11 +24,11 @@ from starlette.routing import Router
 from starlette.types import Scope
 
 from gripfast.clock import monotonic
-from gripfast.errors import InvalidArgument, Unavailable
+from gripfast.edges.issuer import METADATA, Issuer
+from gripfast.errors import Unavailable
 from gripfast.framework.context import LOGGER
 from gripfast.text.escape import escaped
 
-METADATA = "/.well-known/oauth-protected-resource"
 ALGORITHMS = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
@@ -44,24 +43,6 @@ FRESH_FOR = 3600.0
 LARGEST = 1 << 20
 LEEWAY = 30
 """Seconds that the clocks of two machines may differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class Issuer:
-    """The authorization server whose tokens are accepted, for which resource, and with which scopes."""
-
-    url: str
-    resource: str
-    jwks_url: str | None = None
-    audience: str | None = None
-    scopes: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        for url in filter(None, (self.url, self.jwks_url)):
-            parts = urlsplit(url)
-            local = parts.hostname in ("127.0.0.1", "::1", "localhost")
-            if not parts.hostname or parts.scheme not in (("https", "http") if local else ("https",)):
-                raise InvalidArgument(f"{url!r} is not a URL with https, which the keys of an issuer must come from")
 
 
 class Keys:

@@ -33,6 +33,7 @@ class ObservedCall:
     stored: int | None = None
     seconds: float = 0.0
     redact: Callable[[str], str] = str
+    _size: int | None = None
 
     def opened(self, session: Session) -> None:
         self.session = session.id
@@ -55,7 +56,9 @@ class ObservedCall:
 
     @property
     def bytes_in(self) -> int:
-        return len(argument_text(self.call).encode("utf-8", "surrogatepass"))
+        if self._size is None:
+            self._size = len(argument_text(self.call).encode("utf-8", "surrogatepass"))
+        return self._size
 
     @property
     def bytes_out(self) -> int:

@@ -20,6 +20,7 @@ from torture.cuts import Guard, LostPlace
 from torture.file_guards import FILE_GUARDS
 from torture.keeper import HANGS
 from torture.machine_guards import MACHINE_GUARDS
+from torture.record_guards import RECORD_GUARDS
 from torture.trial import Outcome, Torment
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +28,7 @@ LEFT_OUT = (".git", ".venv", ".cache", "__pycache__", ".pytest_cache", ".ruff_ca
 PATIENCE = 120.0  # seconds after which the tests count as hanging
 
 
-GUARDS: tuple[Guard, ...] = (*FILE_GUARDS, *CALL_GUARDS, *MACHINE_GUARDS)
+GUARDS: tuple[Guard, ...] = (*FILE_GUARDS, *RECORD_GUARDS, *CALL_GUARDS, *MACHINE_GUARDS)
 
 
 def run(torment: Torment) -> None:

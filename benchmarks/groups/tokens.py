@@ -48,6 +48,6 @@ def measure(run: Run) -> None:
         if count is None:
             run.add(Row(GROUP, f"profile {profile}", "", "not run", note="no node or no tokenizer"))
             continue
-        limit = MOST_FOR_AGENT if profile == "agent" else 3000
+        limit = MOST_FOR_AGENT if profile == "agent" else 3500
         estimate = price(pick(TOOLS, profile))
         bound(run, GROUP, f"profile {profile}", count, limit, "tokens", note=f"`tools --cost` says {estimate}")

@@ -79,6 +79,15 @@ async def test_the_type_of_a_cell_can_change(bench: Bench) -> None:
     }
 
 
+async def test_a_new_type_alone_keeps_the_source_and_nothing_new_is_an_error(bench: Bench) -> None:
+    name = await opened(bench)
+    before = json.loads(bench.bytes_of(name))["cells"][1]["source"]
+    await bench.ok("NotebookEdit", notebook_path=name, cell=2, cell_type="markdown")
+    cell = json.loads(bench.bytes_of(name))["cells"][1]
+    assert (cell["cell_type"], cell["source"]) == ("markdown", before) and before
+    assert "give new_source" in await bench.fails("INVALID_ARGUMENT", "NotebookEdit", notebook_path=name, cell=2)
+
+
 async def test_the_guard_is_that_of_edit_and_faults_change_nothing(bench: Bench) -> None:
     bench.put("n.ipynb", AS_JUPYTER)
     await bench.fails("NOT_READ", "NotebookEdit", notebook_path="n.ipynb", cell=1, new_source="x")

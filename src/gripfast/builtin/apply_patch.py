@@ -25,7 +25,7 @@ _FORM = """*** Begin Patch
  context
 -old line
 +new line
-*** Add File: path
+*** Add File: path (may replace one)
 +line
 *** Delete File: path
 *** End Patch

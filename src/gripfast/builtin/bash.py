@@ -75,7 +75,7 @@ def _joined(command: str) -> Background | None:
 async def bash(
     command: str,
     description: Annotated[str | None, Field(description="What it does, in a few words.")] = None,
-    timeout: Annotated[int, Field(description="Milliseconds.", ge=1, le=600_000)] = 120_000,
+    timeout: Annotated[int, Field(description="Milliseconds; none in the background.", ge=1, le=600_000)] = 120_000,
     run_in_background: Annotated[
         bool, Field(description="Return an id at once; see BashOutput and KillBash.")
     ] = False,

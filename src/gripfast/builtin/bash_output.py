@@ -37,7 +37,7 @@ _MATCH_SECONDS = 5.0
 async def bash_output(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
     offset: Annotated[int | None, Field(description="Lines to skip; default: those already shown.")] = None,
-    filter: Annotated[str | None, Field(description="Only lines that match this regex.")] = None,
+    filter: Annotated[str | None, Field(description="Show only lines that match this regex.")] = None,
     wait_ms: Annotated[int, Field(description="How long to wait for new output or the end.", ge=0, le=600_000)] = 0,
     *,
     shells: Annotated[Shells, Depends(SHELL)],

@@ -92,7 +92,9 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
 )
 def edit(
     file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
-    old_string: Annotated[str, Field(description="Text to replace, unique in the file; empty: the whole file.")],
+    old_string: Annotated[
+        str, Field(description="Text to replace, unique in the file; empty: the whole file, or a new one.")
+    ],
     new_string: Annotated[str, Field(description="Literal replacement.")],
     replace_all: Annotated[bool, Field(description="Replace every occurrence.")] = False,
     match_mode: Annotated[

@@ -75,7 +75,7 @@ def lisp_read_file(
     ] = None,
     offset: Annotated[int, Field(description="Lines to skip, with collapsed=false.", ge=0)] = 0,
     limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
-    only_matches: Annotated[bool, Field(description="Leave out the forms that don't match a pattern.")] = False,
+    only_matches: Annotated[bool, Field(description="Leave out forms that don't match, but in-package.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],

@@ -25,7 +25,7 @@ class CellEdit:
 
     mode: EditMode
     cell: int
-    source: str = ""
+    source: str | None = None
     kind: CellType | None = None
 
 
@@ -106,7 +106,7 @@ def _inserted(text: str, notebook: dict[str, Span], cells: list[Span], edit: Cel
     if _has_ids(text, notebook):
         cell["id"] = _new_id(text, edit)
     cell["metadata"] = {}
-    new = _rendered(_of_kind({**cell, "source": _lines(edit.source)}), text, cells)
+    new = _rendered(_of_kind({**cell, "source": _lines(edit.source or "")}), text, cells)
     if not cells:
         start = notebook["cells"][0] + 1
         return start, notebook["cells"][1] - 1, new
@@ -122,8 +122,10 @@ def _replaced(text: str, span: Span, edit: CellEdit) -> tuple[int, int, str]:
     source = _members(text, span[0]).get("source")
     if source is None or (edit.kind and edit.kind != old.get("cell_type")):
         kind = edit.kind or old.get("cell_type", "code")
-        new = _of_kind({**old, "cell_type": kind, "source": _lines(edit.source)})
+        new = _of_kind({**old, "cell_type": kind, "source": _source(edit, old)})
         return *span, _rendered(new, text, [span])
+    if edit.source is None:
+        raise InvalidArgument("nothing to replace: give new_source, cell_type or both")
     value = edit.source if isinstance(old["source"], str) else _lines(edit.source)
     return *source, _dumped(value, text, _indent(text, source[0]), _step(text, span))
 
@@ -133,6 +135,11 @@ def _of_kind(cell: dict[str, Any]) -> dict[str, Any]:
     if cell["cell_type"] == "code":
         return {**cell, "execution_count": cell.get("execution_count"), "outputs": cell.get("outputs", [])}
     return {key: value for key, value in cell.items() if key not in ("execution_count", "outputs")}
+
+
+def _source(edit: CellEdit, old: dict[str, Any]) -> Any:
+    """The new source, or the one that the cell has."""
+    return old.get("source", []) if edit.source is None else _lines(edit.source)
 
 
 def _lines(source: str) -> list[str]:

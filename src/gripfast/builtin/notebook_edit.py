@@ -35,7 +35,7 @@ from gripfast.text.match import Splice
 def notebook_edit(
     notebook_path: Annotated[WorkPath, Field(description="A .ipynb file that was read.")],
     cell: Annotated[int, Field(description="Its number in Read; insert: after this one, 0: at the top.", ge=0)],
-    new_source: Annotated[str, Field(description="The cell's new source.")] = "",
+    new_source: Annotated[str | None, Field(description="Default: as before; empty in a new cell.")] = None,
     cell_type: Annotated[CellType | None, Field(description="Default: as before; code for a new cell.")] = None,
     edit_mode: Annotated[EditMode, Field(description="What to do with the cell.")] = "replace",
     *,

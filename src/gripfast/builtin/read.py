@@ -47,7 +47,7 @@ _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 async def read(
     file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
-    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most.", ge=1)] = 2000,
+    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most; long ones are cut.", ge=1)] = 2000,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
     pages: Annotated[str | None, Field(description="PDF pages like 1-5, at most 20.")] = None,
     *,

@@ -29,7 +29,7 @@ from gripfast.text.terminal import plain
 async def tool_output_cache(
     ref_id: Annotated[str, Field(description="The ref in that output.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
-    limit: Annotated[int, Field(description="Lines to return.", ge=1)] = 2000,
+    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most.", ge=1)] = 2000,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
     *,
     cache: Annotated[OutputCache, Depends(CACHE)],

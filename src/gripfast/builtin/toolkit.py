@@ -304,7 +304,7 @@ class AgentTools:
         self,
         notebook_path: str,
         cell: int,
-        new_source: str = "",
+        new_source: str | None = None,
         cell_type: Literal["code", "markdown", "raw"] | None = None,
         edit_mode: Literal["replace", "insert", "delete"] = "replace",
     ) -> Outcome[str]:

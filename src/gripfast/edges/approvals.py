@@ -100,8 +100,8 @@ class Approvals:
             waiting.attached = False
         if answer is None:
             raise WaitingForApproval(
-                f"waiting for approval {waiting.question.id}; call again. The user can answer with "
-                f"`gripfast approve {waiting.question.id}`",
+                f"waiting for approval {waiting.question.id}; call again. It was asked because: "
+                f"{escaped(question.reason)}. The user can answer with `gripfast approve {waiting.question.id}`",
                 details={"id": waiting.question.id},
             )
         self._forget(key, waiting)

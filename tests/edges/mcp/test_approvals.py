@@ -111,7 +111,7 @@ async def test_the_same_call_again_attaches_and_runs_what_was_approved_once(
         one, two = await asked(queue, 2)
         assert text_of(first) == text_of(second)
         assert "WAITING_FOR_APPROVAL" in text_of(first) and first.is_error
-        assert f"waiting for approval {one.id}; call again" in text_of(first)
+        assert f"waiting for approval {one.id}; call again. It was asked because: {one.reason}." in text_of(first)
         assert two.id in text_of(other)
         queue.answer(one.id, "yes", by="page")
         assert launched == []  # never without a caller

@@ -51,6 +51,12 @@ async def test_bytes_go_in_and_come_out_as_they_are(ground: Ground, project: Pat
     assert await ground.read_bytes(path(project, "new/deep.bin")) == data
 
 
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfa\r\nb\r\0\x1b", "ä\u2028\U0001f600".encode(), b"\xff\xfe", b""])
+async def test_text_and_what_is_no_text_are_written_to_the_byte(ground: Ground, project: Path, data: bytes) -> None:
+    await ground.write_bytes(path(project, "written"), data)
+    assert (project / "written").read_bytes() == data
+
+
 async def test_plain_text_is_searched_for_as_it_is(ground: Ground, project: Path) -> None:
     odd = r"a b\d .+*?()|[]{}^$ #&-~ 'x' <y>"
     (project / "odd.txt").write_text(f"a bd\n{odd}\n", encoding="utf-8")

@@ -145,6 +145,42 @@ async def test_cancelled_work_has_ended_when_the_caller_goes_on() -> None:
     assert ended.is_set()
 
 
+def test_work_that_a_thread_waits_for_ends_when_the_main_thread_is_interrupted() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("tests don't run in the main thread here")
+    began, ended = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    async def work() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    def call() -> None:
+        try:
+            in_loop(work())
+        except KeyboardInterrupt as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    try:
+        thread.start()
+        assert began.wait(30)
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        thread.join(30)
+    assert ended.is_set() and isinstance(raised[0], KeyboardInterrupt)
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:  # work that begins here is not what was interrupted
+        second = threading.Thread(target=lambda: raised.append(in_loop(asyncio.sleep(0.6, ValueError()))))
+        second.start()
+        second.join(30)
+    assert isinstance(raised[1], ValueError)
+
+
 def test_waiting_for_oneself_is_refused() -> None:
     async def nothing() -> None:
         return None

@@ -36,6 +36,7 @@ from gripfast.adapters.loops import beside, in_loop
 from gripfast.errors import NoMatch, NotFound, NotUnique, ToolError
 from gripfast.host.files.entries import Entry
 from gripfast.host.files.scope import Scope
+from gripfast.host.program.places import exists
 
 __all__ = ["ScopeBackend", "backend"]
 
@@ -43,6 +44,8 @@ _DEFAULT_SECONDS = 120
 _MOST_TEXT = 500 * 1024
 _MOST_BINARY = 512_000  # what its own backends show of a binary file
 _MOST_MATCHES = 10_000
+# Where deepagents keeps what is too large for a message: at the root, unless it is told another place.
+_ARTIFACTS = frozenset({"large_tool_results", "conversation_history", "blobs"})
 _TIMED_OUT = 124  # as coreutils' timeout has it
 _CODES = {
     "NOT_FOUND": "file_not_found",
@@ -57,7 +60,9 @@ _CODES = {
 def backend(scope: Scope, **options: Any) -> ScopeBackend:
     """A backend inside `scope`, for `create_deep_agent(backend=...)`; `options` are those of `open_session`.
 
-    Paths are this machine's own, absolute ones; `/tmp` is private. Close it to end what it left running.
+    Paths are this machine's own, absolute ones; `/tmp` is private. `/a.txt`, which is what deepagents makes of the
+    model's `a.txt`, is in the workspace if this machine has nothing of that name at its root. Close it to end what it
+    left running.
     """
     return ScopeBackend(Ground(scope, **options))
 
@@ -78,6 +83,14 @@ class ScopeBackend(SandboxBackendProtocol):
 
     async def aclose(self) -> None:
         await beside(self._ground.close())
+
+    async def _place(self, path: str) -> str:
+        """The place that a path of deepagents' tools means."""
+        first, _, _ = path.lstrip("/").partition("/")
+        if not path.startswith("/") or first in ("", ".", "..") or exists(f"/{first}"):
+            return path
+        relative = path.lstrip("/")
+        return await self._ground.temporary(relative) if first in _ARTIFACTS else f"{self._ground.root}/{relative}"
 
     # ---- commands ----
 
@@ -110,7 +123,7 @@ class ScopeBackend(SandboxBackendProtocol):
         if limit <= 0:
             return ReadResult(file_data={"content": "", "encoding": "utf-8"}, no_lines_requested=True)
         try:
-            data = await self._ground.read_bytes(path)
+            data = await self._ground.read_bytes(await self._place(path))
         except ToolError as error:
             return ReadResult(error=_about(path, error))
         try:
@@ -126,10 +139,11 @@ class ScopeBackend(SandboxBackendProtocol):
 
     async def _ls(self, path: str) -> LsResult:
         try:
-            found = await self._ground.entries(path)
+            place = await self._place(path)
+            found = await self._ground.entries(place)
         except ToolError as error:
             return LsResult(error=_about(path, error))
-        return LsResult(entries=[_info(posixpath.join(path, one.name), one) for one in found])
+        return LsResult(entries=[_info(posixpath.join(place, one.name), one) for one in found])
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         return in_loop(self._glob(pattern, path))
@@ -141,7 +155,8 @@ class ScopeBackend(SandboxBackendProtocol):
         """A pattern without `/` is about names at any depth; names with a leading dot are found only when named."""
         whole = pattern.lstrip("/") if "/" in pattern else f"**/{pattern}"
         try:
-            paths, found = await self._ground.glob(whole, path or self._ground.root)
+            place = await self._place(path) if path else self._ground.root
+            paths, found = await self._ground.glob(whole, place)
             matches = [_info(one, await self._ground.entry(one)) for one in paths if _is_shown(one, pattern)]
         except ToolError as error:
             return GlobResult(error=_about(path or ".", error))
@@ -167,9 +182,8 @@ class ScopeBackend(SandboxBackendProtocol):
         """The pattern is plain text, not a regex."""
         limit = min(max_count or _MOST_MATCHES, _MOST_MATCHES)
         try:
-            lines, found = await self._ground.grep(
-                literal(pattern), path or self._ground.root, glob=glob, limit=limit
-            )
+            place = await self._place(path) if path else self._ground.root
+            lines, found = await self._ground.grep(literal(pattern), place, glob=glob, limit=limit)
         except ToolError as error:
             return GrepResult(error=_about(path or ".", error))
         matches = [GrepMatch(path=name, line=number, text=text) for name, number, text in lines]
@@ -185,10 +199,11 @@ class ScopeBackend(SandboxBackendProtocol):
 
     async def _write(self, path: str, content: str) -> WriteResult:
         try:
-            await self._ground.write_bytes(path, content.encode("utf-8", "surrogatepass"))
+            place = await self._place(path)
+            await self._ground.write_bytes(place, content.encode("utf-8", "surrogatepass"))
         except ToolError as error:
             return WriteResult(error=_about(path, error))
-        return WriteResult(path=path)
+        return WriteResult(path=place)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         return in_loop(self._edit(file_path, old_string, new_string, replace_all))
@@ -200,7 +215,8 @@ class ScopeBackend(SandboxBackendProtocol):
         if not old:
             return EditResult(error="Error: the text to replace is empty; give the text as it stands in the file")
         try:
-            count = await self._ground.edit(path, old, new, every=every)
+            place = await self._place(path)
+            count = await self._ground.edit(place, old, new, every=every)
         except NoMatch:
             return EditResult(error=f"Error: String not found in file: '{old}'")
         except NotUnique as error:
@@ -209,7 +225,7 @@ class ScopeBackend(SandboxBackendProtocol):
             )
         except ToolError as error:
             return EditResult(error=_about(path, error))
-        return EditResult(path=path, occurrences=count)
+        return EditResult(path=place, occurrences=count)
 
     def delete(self, file_path: str) -> DeleteResult:
         return in_loop(self._delete(file_path))
@@ -219,10 +235,11 @@ class ScopeBackend(SandboxBackendProtocol):
 
     async def _delete(self, path: str) -> DeleteResult:
         try:
-            await self._ground.remove(path)
+            place = await self._place(path)
+            await self._ground.remove(place)
         except ToolError as error:
             return DeleteResult(error=_about(path, error))
-        return DeleteResult(path=path)
+        return DeleteResult(path=place)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         return in_loop(self._upload(files))
@@ -236,7 +253,7 @@ class ScopeBackend(SandboxBackendProtocol):
             error = None if posixpath.isabs(path) else "invalid_path"
             try:
                 if error is None:
-                    await self._ground.write_bytes(path, data)
+                    await self._ground.write_bytes(await self._place(path), data)
             except ToolError as fault:
                 error = _code(fault)
             done.append(FileUploadResponse(path=path, error=error))
@@ -254,7 +271,7 @@ class ScopeBackend(SandboxBackendProtocol):
             content, error = None, None if posixpath.isabs(path) else "invalid_path"
             try:
                 if error is None:
-                    content = await self._ground.read_bytes(path)
+                    content = await self._ground.read_bytes(await self._place(path))
             except ToolError as fault:
                 error = _code(fault)
             done.append(FileDownloadResponse(path=path, content=content, error=error))

@@ -88,6 +88,11 @@ class Ground:
         """Where commands start and relative paths begin."""
         return self.scope.roots[0].real
 
+    async def temporary(self, name: str) -> str:
+        """A path in the session's own temporary directory, as commands name it."""
+        shells, _ = await self._opened()
+        return posixpath.join(shells.tmpdir, name)
+
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
@@ -101,8 +106,11 @@ class Ground:
         return await self._value(read_operation, path=path, want="bytes")
 
     async def write_bytes(self, path: str, data: bytes, *, do: Literal["put", "create"] = "put") -> None:
-        text = b64encode(data).decode("ascii")
-        await self._value(write_operation, path=path, do=do, data=text)
+        try:  # as text if it can be: a person may be asked about it
+            content = {"text": data.decode("utf-8")}
+        except UnicodeDecodeError:
+            content = {"data": b64encode(data).decode("ascii")}
+        await self._value(write_operation, path=path, do=do, **content)
 
     async def edit(self, path: str, old: str, new: str, *, every: bool) -> int:
         return await self._value(edit_operation, path=path, old=old, new=new, every=every)

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any, Literal
 
+from langchain_core.messages import ToolMessage as LangChainMessage
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
@@ -22,6 +24,9 @@ from gripfast.framework.context import Interruption
 from gripfast.messages import ImagePart, Part, TextPart, ToolMessage
 
 __all__ = ["LangChainTool", "tools"]
+
+# Where a call that fails leaves its facts: LangChain makes the message of an error, and drops what came with it.
+_FAILED: ContextVar[dict[str, Any] | None] = ContextVar("gripfast_failed", default=None)
 
 
 def tools(session: Session, *, only: Iterable[str] | None = None) -> list[BaseTool]:
@@ -47,6 +52,20 @@ class LangChainTool(BaseTool):
     def __init__(self, caller: Caller, **fields: Any) -> None:
         super().__init__(**fields)
         self._caller = caller
+
+    def run(self, *given: Any, **options: Any) -> Any:
+        token = _FAILED.set(failed := {})
+        try:
+            return _with_facts(super().run(*given, **options), failed)
+        finally:
+            _FAILED.reset(token)
+
+    async def arun(self, *given: Any, **options: Any) -> Any:
+        token = _FAILED.set(failed := {})
+        try:
+            return _with_facts(await super().arun(*given, **options), failed)
+        finally:
+            _FAILED.reset(token)
 
     def _run(self, /, **arguments: Any) -> tuple[Any, dict[str, Any]]:
         return in_loop(self._arun(**arguments))
@@ -78,9 +97,18 @@ async def _ask(question: Question) -> Answer:
 
 def _answer(message: ToolMessage) -> tuple[Any, dict[str, Any]]:
     if message.is_error:
+        failed = _FAILED.get()
+        if failed is not None:
+            failed.update(facts(message))
         raise ToolException(message.text)
     content = message.content if isinstance(message.content, str) else [_block(one) for one in parts_of(message)]
     return content, facts(message)
+
+
+def _with_facts(output: Any, failed: dict[str, Any]) -> Any:
+    if failed and isinstance(output, LangChainMessage):
+        output.artifact = failed
+    return output
 
 
 def _block(part: Part) -> dict[str, Any]:

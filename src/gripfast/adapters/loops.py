@@ -6,33 +6,65 @@ One loop for the whole program, started when it is first needed. Context variabl
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
 _ENDING_SECONDS = 30.0
 """How long a caller that was interrupted waits for its work to end: a command gets TERM, then KILL after two."""
 
+_LOOK_SECONDS = 0.25
+"""How often a thread that waits looks whether the main thread was interrupted."""
+
 _LOCK = threading.Lock()
 _here: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Runs work to its end while the calling thread waits. Interrupted (Ctrl-C), the work is cancelled first."""
+    """Runs work to its end while the calling thread waits. Interrupted (Ctrl-C), the work is cancelled first: also
+    where a framework called this in a thread and the main thread now waits for that one."""
     loop = _running()
     if _is_here(loop):
         work.close()
         raise RuntimeError("this would wait for itself: from async code, use the async form of the call")
+    before = _interrupt_of_main()
     future, ended = _submit(work, loop)
     try:
-        return future.result()
+        return _result(future, before)
     except BaseException:
         future.cancel()
         ended.wait(_ENDING_SECONDS)
         raise
+
+
+def _result(future: Future[T], before: BaseException | None) -> T:
+    """What the work gives. Python interrupts only the main thread: in another one, raises KeyboardInterrupt when the
+    main thread has begun to handle one, other than `before`."""
+    if threading.current_thread() is threading.main_thread():
+        return future.result()
+    while not future.done():
+        with contextlib.suppress(TimeoutError):
+            return future.result(_LOOK_SECONDS)
+        interrupt = _interrupt_of_main()
+        if interrupt is not None and interrupt is not before and not future.done():
+            raise KeyboardInterrupt
+    return future.result()
+
+
+def _interrupt_of_main() -> BaseException | None:
+    """The KeyboardInterrupt that the main thread is handling, in a `with` or `finally` that waits for this thread, or
+    that has ended the program, which waits for its threads before it exits."""
+    handled = cast("Any", sys)._current_exceptions().get(threading.main_thread().ident)
+    error: BaseException | None = handled if handled is None or sys.version_info >= (3, 12) else handled[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    last = getattr(sys, "last_value", None)
+    return last if error is None and isinstance(last, KeyboardInterrupt) else error
 
 
 async def beside(work: Coroutine[Any, Any, T]) -> T:

@@ -77,7 +77,8 @@ def read_operation(file_path: WorkPath, want: Literal["bytes", "entry", "entries
 def write_operation(
     file_path: WorkPath,
     do: Literal["put", "create", "directory", "remove"],
-    data: str = "",
+    text: str = "",
+    data: Annotated[str | None, Field(description="Base64, where the content is no text in UTF-8.")] = None,
     expected: Annotated[str | None, Field(description="The digest of what the file must hold now.")] = None,
     *,
     fs: Files,
@@ -86,7 +87,7 @@ def write_operation(
         return make_directory(fs, file_path)
     if do == "remove":
         return remove(fs, file_path)
-    content = b64decode(data)
+    content = text.encode("utf-8") if data is None else b64decode(data)
 
     def put(before: bytes | None) -> bytes:
         if before is not None and do == "create":

@@ -6,11 +6,20 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deepagents import create_deep_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
 
-from gripfast import PermissionRule, Permissions, Scope
+from gripfast import PermissionRule, Permissions, Question, Scope
 from gripfast.adapters.deepagents import ScopeBackend, backend
+
+
+class Played(GenericFakeChatModel):
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
 
 
 @pytest.fixture
@@ -53,6 +62,47 @@ async def test_both_forms_work_at_once(place: ScopeBackend, project: Path) -> No
         place.aread(path), asyncio.to_thread(place.ls, str(project)), place.aexecute("pwd")
     )
     assert read.file_data["content"] == "one\ntwo" and len(listed.entries) == 2 and ran.output == f"{project}\n"
+
+
+def test_what_deepagents_makes_of_a_relative_path_is_in_the_workspace(place: ScopeBackend, project: Path) -> None:
+    assert place.read("/a.txt").file_data["content"] == "one\ntwo"
+    assert place.write("/new dir/b.txt", "x").path == str(project / "new dir" / "b.txt")
+    assert place.edit("/new dir/b.txt", "x", "y").occurrences == 1
+    assert [one["path"] for one in place.ls("/new dir").entries] == [str(project / "new dir" / "b.txt")]
+    assert place.download_files(["/new dir/b.txt"])[0].content == b"y"
+    assert "SANDBOX_VIOLATION" in (place.write("/usr/b.txt", "x").error or "")
+    assert place.delete("/new dir").error is None and not (project / "new dir").exists()
+
+
+def test_a_large_output_is_kept_outside_of_the_project_and_can_be_read(place: ScopeBackend, project: Path) -> None:
+    calls = iter([("execute", {"command": "seq 1 100000"}), ("read_file", {"file_path": "/large_tool_results/c0"})])
+    said = [
+        AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{number}"}])
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    agent = create_deep_agent(model=Played(messages=iter([*said, AIMessage("done")])), backend=place)
+    result = agent.invoke({"messages": [("user", "go")]})
+    large, read = [message for message in result["messages"] if isinstance(message, ToolMessage)]
+    assert "/large_tool_results/c0" in large.content and len(large.content) < 50_000
+    assert "1" in read.content and "rror" not in read.content
+    assert sorted(path.name for path in project.iterdir()) == ["a.txt", "dot.png"]
+    assert place.write("/conversation_history/s.md", "x").error is None
+
+
+def test_a_question_shows_the_text_to_be_written(project: Path) -> None:
+    shown: list[str] = []
+
+    async def ask(question: Question) -> bool:
+        shown.append(question.shown())
+        return True
+
+    rules = Permissions("allow", [PermissionRule("Write", "*", "ask")])
+    place = backend(Scope.workspace(project), permissions=rules, ask=ask)
+    try:
+        assert place.write(str(project / "new.txt"), "what is\nwritten").error is None
+    finally:
+        place.close()
+    assert "text: what is\\nwritten" in shown[0]
 
 
 def test_rules_hold_and_the_rest_goes_on(project: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +51,7 @@ async def test_a_run_reads_sees_pictures_and_learns_what_was_wrong(session: Sess
     assert text.content == "     1\tone\n     2\ttwo" and text.artifact["output_ref"] is None
     assert picture.content[1]["type"] == "image" and picture.content[1]["mime_type"] == "image/png"
     assert unknown.status == "error" and "`nope`: no such argument" in unknown.content
+    assert unknown.artifact["error"]["code"] == "INVALID_ARGUMENT"
 
 
 WRITE = ("Write", {"file_path": "new.txt", "content": "x\n"})
@@ -71,6 +76,42 @@ async def test_always_is_not_asked_again(session: Session, project: Path) -> Non
     await agent.ainvoke(GO, THREAD)
     await agent.ainvoke(Command(resume="always"), THREAD)
     assert (project / "more.txt").exists()
+
+
+async def test_several_questions_of_one_turn_are_answered_together(session: Session, project: Path) -> None:
+    named = {name: {"file_path": f"{name}.txt", "content": "x"} for name in ("one", "two")}
+    calls = [{"name": "Write", "args": arguments, "id": name} for name, arguments in named.items()]
+    model = Played(messages=iter([AIMessage("", tool_calls=calls), AIMessage("done")]))
+    agent = create_agent(model, tools=tools(session), checkpointer=InMemorySaver())
+    asked = (await agent.ainvoke(GO, THREAD))["__interrupt__"]
+    decided = {one.id: one.value["arguments"]["file_path"] == "one.txt" for one in asked}
+    await agent.ainvoke(Command(resume=decided), THREAD)
+    assert len(asked) == 2 and (project / "one.txt").exists() and not (project / "two.txt").exists()
+
+
+PROGRAM = """
+import signal
+import sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell inherits that it is ignored
+sys.path.insert(0, sys.argv[1])
+from on_langchain import GO, THREAD, agent_of
+from gripfast import Scope, open_session
+
+agent_of(open_session(Scope.workspace(".")), ("Bash", {"command": "sleep 283.25"})).invoke(GO, THREAD)
+"""
+
+
+def test_ctrl_c_without_await_ends_the_command(project: Path, is_running: Callable[[str], bool]) -> None:
+    (project / "program.py").write_text(PROGRAM, encoding="utf-8")
+    words = [sys.executable, "program.py", str(Path(__file__).parent)]
+    with subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True) as running:
+        while not is_running("283.25"):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in running.communicate(timeout=60)[1]
+    assert not is_running("283.25")
 
 
 async def test_without_await_a_graph_is_interrupted_as_well(session: Session, project: Path) -> None:

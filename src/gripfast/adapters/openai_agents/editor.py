@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any
 
 from agents import RunContextWrapper, apply_diff
@@ -71,8 +70,7 @@ class SessionEditor:
     async def _write(
         self, path: str, do: str, text: str, ask: AskCallback | None, expected: str | None = None
     ) -> None:
-        data = b64encode(text.encode("utf-8")).decode("ascii")
-        arguments = {"file_path": path, "do": do, "data": data, "expected": expected}
+        arguments = {"file_path": path, "do": do, "text": text, "expected": expected}
         await self._session.value(write_operation, arguments, ask=ask)
 
     async def _remove(self, path: str, ask: AskCallback | None) -> None:

@@ -59,6 +59,10 @@ def is_directory(path: str) -> bool:
     return os.path.isdir(path)
 
 
+def exists(path: str) -> bool:
+    return os.path.lexists(path)
+
+
 def is_pipe_or_file(stream: IO[Any]) -> bool:
     """Whether a stream is a pipe or a regular file; False if it has no descriptor."""
     try:

@@ -11,15 +11,16 @@ class Played(GenericFakeChatModel):
         return self
 
 
-CALLS = [
-    ("read_file", {"file_path": os.path.abspath("a.txt")}),
-    ("write_file", {"file_path": os.path.abspath("new.txt"), "content": "one\n"}),
+WRITES = [
+    ("write_file", {"file_path": "new.txt", "content": "one\n"}),
+    ("write_file", {"file_path": os.path.abspath("other.txt"), "content": "one\n"}),
 ]
 
 
 def script():
-    for number, (name, arguments) in enumerate(CALLS):
-        yield AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{number}"}])
+    for turn in ([("read_file", {"file_path": "a.txt"})], WRITES):
+        calls = [{"name": name, "args": arguments, "id": arguments["file_path"]} for name, arguments in turn]
+        yield AIMessage("", tool_calls=calls)
     yield AIMessage("FINISHED")
 
 

@@ -1,7 +1,5 @@
 """The model that plays the script of the page."""
 
-import os
-
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
@@ -11,11 +9,14 @@ class Played(GenericFakeChatModel):
         return self
 
 
-def script(read, write):
-    calls = [(read, {"file_path": os.path.abspath("a.txt")}), write]
-    for number, (name, arguments) in enumerate(calls):
-        yield AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{number}"}])
+WRITES = [("Write", {"file_path": name, "content": "one\n"}) for name in ("new.txt", "other.txt")]
+
+
+def script():
+    for turn in ([("Read", {"file_path": "a.txt"})], WRITES):
+        calls = [{"name": name, "args": arguments, "id": arguments["file_path"]} for name, arguments in turn]
+        yield AIMessage("", tool_calls=calls)
     yield AIMessage("FINISHED")
 
 
-model = Played(messages=script("Read", ("Write", {"file_path": "new.txt", "content": "one\n"})))
+model = Played(messages=script())

@@ -86,7 +86,10 @@ def test_what_was_changed_since_is_refused_with_code_3_unless_it_is_saved_first(
     result = json.loads(bench.run("undo", "--json", code=3).stdout)
     assert [refused["path"] for refused in result["refused"]] == ["a"]
     assert (bench.root / "a").read_text() == "mine\n"
-    bench.run("undo", "1", "--save-mine", str(tmp_path / "mine"))
+    mine = ["undo", "1", "--save-mine", str(tmp_path / "mine")]
+    assert json.loads(bench.run(*mine, "--dry-run", "--json").stdout)["saved"] == ["a"]
+    assert not (tmp_path / "mine").exists()
+    assert f"a: somebody else's version is saved in {tmp_path / 'mine'}" in bench.run(*mine).output
     assert (bench.root / "a").read_text() == "one\n"
     assert (tmp_path / "mine" / "a").read_text() == "mine\n"
 
@@ -96,7 +99,7 @@ def test_all_since_and_path_choose(bench: Bench) -> None:
     bench.bash("echo x > new; mkdir d; echo y > d/f")
     bench.run("undo", "--since", "1h", "--path", "d")
     assert not (bench.root / "d").exists() and (bench.root / "new").exists()
-    bench.run("undo", "--all")
+    assert bench.run("undo", "--all").output.startswith("took back calls 1, 2, 3: ")
     assert sorted(path.name for path in bench.root.iterdir()) == ["a"]
     assert (bench.root / "a").read_text() == "one\n"
 
@@ -105,6 +108,7 @@ def test_all_since_and_path_choose(bench: Bench) -> None:
     ("arguments", "message"),
     [
         (["undo", "77"], "there is no call 77"),
+        (["diff", "77"], "there is no call 77"),
         (["undo", "1", "--all"], "name calls, or give --all, or --since"),
         (["undo", "--since", "yesterday"], "is not a time"),
         (["log", "--session", "other"], "no session 'other' is recorded here"),

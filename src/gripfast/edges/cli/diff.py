@@ -7,6 +7,7 @@ import click
 from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.recorded import RecordPlace, record_options
 from gripfast.edges.cli.say import say
+from gripfast.errors import NotFound
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.record.compare import compared
 from gripfast.text.below import is_below
@@ -27,6 +28,8 @@ def diff(calls: tuple[int, ...], place: RecordPlace, paths: tuple[str, ...]) -> 
     with as_usage_errors():
         places = [place.fs.real(WorkPath.parse(path)) for path in paths]
         found, _ = place.calls()
+        if missing := set(calls) - {call.number for call in found}:
+            raise NotFound(f"there is no call {min(missing)} in this record; `gripfast log` lists them")
         chosen = [
             (call.number, change)
             for call in found

@@ -65,7 +65,7 @@ def undo(
             result = UndoResult((), (), (), dry_run)
         finally:
             record.close()
-    say_json(_as_json(result)) if as_json else _say(result)
+    say_json(_as_json(result)) if as_json else _say(result, save_mine)
     sys.exit(REFUSED if result.refused or cut_off else 0)
 
 
@@ -78,15 +78,17 @@ def _time(text: str) -> float:
         raise InvalidArgument(f"--since {text!r} is not a time; write 2026-01-31T12:00, or 30m, 2h, 1d") from None
 
 
-def _say(result: UndoResult) -> None:
+def _say(result: UndoResult, save_mine: str | None) -> None:
     names = ", ".join(done.path for done in result.restored) or "nothing"
     if not result.calls:
         say("nothing to undo")
         return
-    calls = ", ".join(map(str, result.calls))
-    say(f"{'would take back' if result.dry_run else 'took back'} call {calls}: {names}")
+    calls = f"call{'s' if len(result.calls) > 1 else ''} {', '.join(map(str, result.calls))}"
+    say(f"{'would take back' if result.dry_run else 'took back'} {calls}: {names}")
     for done in result.restored:
         say(f"  {done.path}: {done.what}")
+    for path in result.saved:
+        say(f"  {path}: somebody else's version {'would be' if result.dry_run else 'is'} saved in {save_mine}")
     for refused in result.refused:
         say(f"  {refused.path}: refused: {refused.reason}", err=True)
     if result.call is not None:
@@ -98,6 +100,7 @@ def _as_json(result: UndoResult) -> dict[str, object]:
         "calls": list(result.calls),
         "restored": [{"path": done.path, "what": done.what} for done in result.restored],
         "refused": [{"path": refused.path, "reason": refused.reason} for refused in result.refused],
+        "saved": list(result.saved),
         "dry_run": result.dry_run,
         "call": result.call,
     }

@@ -39,13 +39,15 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class UndoResult:
     """What an undo did, or with `dry_run` would do. `call` is its own number in the record, by which it can itself be
-    undone. Paths are named as answers name them."""
+    undone; `saved` are the paths of which somebody else's version was saved first. Paths are named as answers name
+    them."""
 
     calls: tuple[int, ...]
     restored: tuple[Restored, ...] = ()
     refused: tuple[Refused, ...] = ()
     dry_run: bool = False
     call: int | None = None
+    saved: tuple[str, ...] = ()
 
 
 def undo(
@@ -68,13 +70,14 @@ def undo(
     chosen = _chosen(known, calls, since, all)
     plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)
     numbers = tuple(call.number for call in chosen)
+    saved = tuple(map(record.fs.show_real, plan.foreign))
     if dry_run or not plan.steps:
-        return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run)
+        return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved if dry_run else ())
     if save_mine is not None:
         _save(record, plan.foreign, save_mine)
     entry = record.begin("", "undo", " ".join(map(str, numbers)))
     _perform(record, plan, entry, numbers)
-    return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, entry.number)
+    return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, entry.number, saved)
 
 
 def _perform(record: Record, plan: _Plan, entry: CallEntry, numbers: Sequence[int]) -> None:

@@ -14,9 +14,7 @@ from pathlib import Path
 from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
 
-GROUPS = (
-    "corridor adapters files servers shell lisp outline cache rules tokens growth undo console patch start".split()
-)
+GROUPS = "corridor adapters files servers fleet shell lisp outline cache rules tokens growth undo console patch start".split()
 
 
 def main() -> None:

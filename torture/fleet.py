@@ -37,6 +37,7 @@ def run(torment: Torment) -> None:
     torment.tell(
         Outcome(name, "no answer is wrong", found.counts["calls"], len(found.wrong), "; ".join(found.wrong[:2]))
     )
+    told = "; ".join([told, *found.lost[:2]])
     torment.tell(Outcome(name, "no call is lost but those in flight", found.counts["calls"], len(found.lost), told))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import anyio
 import pytest
+from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -26,7 +27,10 @@ from gripfast.builtin.person import Person
 from gripfast.builtin.tools import TOOLS
 from gripfast.call.rules import Permissions
 from gripfast.edges.mcp.sessions import Sessions
+from gripfast.edges.mcp.sharing import Sharing
 from gripfast.edges.settings import SessionSettings
+from gripfast.host.stores.embedded_sessions import EmbeddedSessions
+from gripfast.host.stores.store import EmbeddedStore
 from serving import client_of, text_of
 
 pytestmark = pytest.mark.anyio
@@ -270,6 +274,35 @@ async def test_a_client_that_cant_show_a_form_is_told_how_to_allow_it(
         unproved = await client.call_tool("launch", {"line": "ls ${!x}"})
     assert answer.is_error and "allow it with a rule" in text_of(answer)
     assert unproved.is_error and "give it as plain commands" in text_of(unproved)
+
+
+async def test_an_answer_is_good_on_every_server_that_shares_sessions_and_only_once(
+    settings: SessionSettings, tmp_path: Path
+) -> None:
+    yes = ElicitResult(action="accept", content={"decision": "Allow once"})
+    stores = [EmbeddedSessions(tmp_path / "store") for _ in range(2)]
+    sharings = [
+        Sharing(store, EmbeddedStore(tmp_path / "out"), name, most=9)
+        for store, name in zip(stores, "ab", strict=True)
+    ]
+    servers = [Sessions(asking(settings), sharing=sharing) for sharing in sharings]
+    options = {"elicitation_callback": answering("Allow once", [])}
+    async with (
+        client_of(servers[0], "2026-07-28", **options) as a,
+        client_of(servers[1], "2026-07-28", **options) as b,
+    ):
+
+        async def launched(client: Client, **answer: Any) -> Any:
+            return await client.session.call_tool("launch", {"line": "ls -l"}, allow_input_required=True, **answer)
+
+        question = await launched(a)
+        answers = dict.fromkeys(question.input_requests, yes)
+        good = await launched(b, input_responses=answers, request_state=question.request_state)
+        used = await launched(a, input_responses=answers, request_state=question.request_state)
+    for sharing in sharings:
+        await sharing.close()
+    assert text_of(good) == "launched ls -l"
+    assert used.result_type == "input_required"
 
 
 async def test_an_answer_is_good_for_the_call_it_was_asked_for_and_only_once(settings: SessionSettings) -> None:

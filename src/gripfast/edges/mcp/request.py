@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_urlsafe
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,6 +33,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from gripfast.edges.mcp.session_names import mcp_session_of
+from gripfast.edges.mcp.sharing import Sharing
+from gripfast.errors import ToolError
 from gripfast.framework.context import Interruption, Progress
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -47,6 +49,9 @@ HEARTBEAT_SECONDS = 5.0
 """After this long without progress the client is told that the call is still running."""
 ROOTS_TIMEOUT = 10.0
 _MAX_PENDING = 1024
+QUESTION_SECONDS = 1800.0
+"""How long a suspended call may be sent again, if servers share their sessions."""
+_ANSWERS: dict[str, type[BaseModel]] = {"ElicitResult": ElicitResult, "ListRootsResult": ListRootsResult}
 _LEVELS = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 
 
@@ -73,32 +78,67 @@ class PendingQuestion:
     answers: Mapping[str, Any]
     key: str
     asked_at: float = 0.0
+    is_stored: bool = False
+
+    def to_json(self) -> bytes:
+        answers = {
+            key: [type(answer).__name__, answer.model_dump(mode="json")] for key, answer in self.answers.items()
+        }
+        return json.dumps([self.call_digest, answers, self.key]).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes, age: float) -> PendingQuestion | None:
+        """The question that was written so many seconds ago; None if it can't be read."""
+        try:
+            digest, answers, key = json.loads(text)
+            known = {name: _ANSWERS[kind].model_validate(value) for name, (kind, value) in answers.items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        return cls(str(digest), known, str(key), asyncio.get_running_loop().time() - age)
 
 
 class PendingQuestions:
-    """Suspended calls, each under a random state. A state works once, and only for the same call."""
+    """Suspended calls, each under a random state. A state works once, and only for the same call. With a shared store
+    it works on every server."""
 
-    def __init__(self) -> None:
+    def __init__(self, sharing: Sharing | None = None) -> None:
         self._pending: OrderedDict[str, PendingQuestion] = OrderedDict()
+        self._sharing = sharing
 
-    def suspend(self, pending: PendingQuestion) -> str:
+    async def suspend(self, pending: PendingQuestion) -> str:
         state = token_urlsafe(16)
         self._pending[state] = pending
         while len(self._pending) > _MAX_PENDING:
             self._pending.popitem(last=False)
+        if self._sharing is not None and await self._sharing.put(_stored(state), pending.to_json(), QUESTION_SECONDS):
+            self._pending[state] = replace(pending, is_stored=True)
         return state
 
-    def resume(
+    async def resume(
         self, state: str | None, call_digest: str, responses: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], float | None]:
         """Returns the answers this call has so far and when it was suspended. Returns no answers if the state is
         unknown, was used before, or belongs to another call."""
         pending = self._pending.pop(state, None) if state else None
+        if state and self._sharing is not None and (pending is None or pending.is_stored):
+            pending = await self._taken(self._sharing, state, pending)
         if pending is None or pending.call_digest != call_digest:
             return {}, None
         answer = (responses or {}).get(pending.key)
         answers = {**pending.answers, pending.key: answer} if answer is not None else dict(pending.answers)
         return answers, pending.asked_at
+
+    async def _taken(self, sharing: Sharing, state: str, known: PendingQuestion | None) -> PendingQuestion | None:
+        """The suspended call, unless another server has resumed it. Without the store, what this server knows."""
+        try:
+            stored = await sharing.take(_stored(state))
+        except ToolError:
+            return known
+        return None if stored is None else known or PendingQuestion.from_json(*stored)
+
+
+def _stored(state: str) -> str:
+    return f"question {state}"
 
 
 class ClientRequest:
@@ -111,10 +151,7 @@ class ClientRequest:
         self._call_digest = ""
         self._answers: dict[str, Any] = {}
         self._suspended_at: float | None = None
-        if self._modern and params is not None:
-            self._call_digest = _digest(params.name, params.arguments)
-            state, responses = params.request_state, params.input_responses
-            self._answers, self._suspended_at = questions.resume(state, self._call_digest, responses)
+        self._params = params if self._modern else None
         self._asked: Counter[str] = Counter()
         self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._loop = asyncio.get_running_loop()
@@ -140,6 +177,7 @@ class ClientRequest:
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
         """Sends notices while it is open; all of them are sent before it closes."""
+        await self._resume()
         token = CURRENT_REQUEST.set(self)
         if self._wants_progress():
             self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._still_running)
@@ -151,6 +189,14 @@ class ClientRequest:
         finally:
             self._close()
             CURRENT_REQUEST.reset(token)
+
+    async def _resume(self) -> None:
+        """Takes the answers that a call which is sent again brings along."""
+        params = self._params
+        if params is not None:
+            self._call_digest = _digest(params.name, params.arguments)
+            state, responses = params.request_state, params.input_responses
+            self._answers, self._suspended_at = await self._questions.resume(state, self._call_digest, responses)
 
     def _wants_progress(self) -> bool:
         meta = (self.ctx.params or {}).get("_meta")
@@ -257,10 +303,10 @@ class ClientRequest:
             raise CannotAskClient
         return given
 
-    def input_required(self, suspended: Suspended) -> InputRequiredResult:
+    async def input_required(self, suspended: Suspended) -> InputRequiredResult:
         """The result that asks the client for an answer before it repeats the call."""
         pending = PendingQuestion(self._call_digest, self._answers, suspended.key, self._loop.time())
-        state = self._questions.suspend(pending)
+        state = await self._questions.suspend(pending)
         return InputRequiredResult(input_requests={suspended.key: suspended.request}, request_state=state)
 
 

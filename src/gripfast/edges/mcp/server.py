@@ -142,7 +142,7 @@ async def _answered(
             return result_of(message, session.tools.get(message.name))
     except Suspended as suspended:
         seen.outcome = ASKED
-        return request.input_required(suspended)
+        return await request.input_required(suspended)
     except (KeyboardInterrupt, GeneratorExit) as fault:  # raised by the tool: signals are handled elsewhere
         seen.outcome = Internal.CODE
         return failure(f"Error executing tool: INTERNAL: `{call.name[:80]}` failed with {type(fault).__name__}")

@@ -113,7 +113,7 @@ class Sessions:
         self.people = people or People(settings)
         self.sharing = sharing
         self.resources = {resource.uri: resource for resource in resources}
-        self.questions = PendingQuestions()
+        self.questions = PendingQuestions(sharing)
         self.observers: list[Observer] = []
         self._ask_for_roots = ask_for_roots
         self.idle = idle

@@ -51,6 +51,18 @@ class Sharing:
     async def find(self, key: str) -> Found | None:
         return await self.ask(lambda: self.store.find(key))
 
+    async def put(self, name: str, value: bytes, seconds: float) -> bool:
+        """Stores a value to be taken once. False if the store does not answer."""
+        try:
+            await self.ask(lambda: self.store.put(name, value, seconds))
+        except ToolError:
+            return False
+        return True
+
+    async def take(self, name: str) -> tuple[bytes, float] | None:
+        """The value and its age in seconds; nobody else gets it. Raises ToolError if the store does not answer."""
+        return await self.ask(lambda: self.store.take(name))
+
     async def was_emptied(self, life: int) -> bool:
         """Whether the store has lost everything since that `life`."""
         await self._look()

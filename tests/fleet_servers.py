@@ -92,11 +92,20 @@ class Person:
     _number: int = 0
 
     def begin(self, port: int) -> Person:
-        if self.generation == "older":
-            self.session = self.send(port, "initialize", _HELLO).id
-            assert self.session
-            self.send(port, "notifications/initialized", {})
+        answer = self.hello(port)
+        assert answer.status == 200, answer
         return self
+
+    def hello(self, port: int) -> Answer:
+        """Begins a session, if the generation has any."""
+        if self.generation != "older":
+            return Answer(200)
+        self.session = ""
+        answer = self.send(port, "initialize", _HELLO)
+        self.session = answer.id
+        if answer.status == 200:
+            self.send(port, "notifications/initialized", {})
+        return answer
 
     def call(self, port: int, tool: str, **arguments: Any) -> Answer:
         return self.send(port, "tools/call", {"name": tool, "arguments": arguments})

@@ -122,7 +122,8 @@ class _Client:
         self._doubt_file, self._doubt_todo = True, True
 
     def work(self, calls: int) -> None:
-        self._tried(self._begun, "begin")
+        while self._tried(partial(self._person.hello, self._port), "begin") is None:
+            self._person.session = ""  # it was in flight
         for number in range(calls):
             if number % 3 == 0:
                 self._set_todo()
@@ -130,11 +131,6 @@ class _Client:
                 self._edit()
             else:
                 self._look_at_todo()
-
-    def _begun(self) -> Answer:
-        self._person.session = ""
-        self._person.begin(self._port)
-        return Answer(200)
 
     def _edit(self) -> None:
         """Edits what was read or written before, on whichever server that was."""

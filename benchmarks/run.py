@@ -14,7 +14,10 @@ from pathlib import Path
 from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
 
-GROUPS = "corridor adapters files servers fleet shell lisp outline cache rules tokens growth undo console patch start".split()
+GROUPS = [
+    *"corridor adapters files servers fleet shell lisp outline".split(),
+    *"cache rules tokens growth undo console patch start".split(),
+]
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ class RedisServer:
         """`keeps`: it has its data again after a restart."""
         self.url = f"unix://{directory}/redis.sock"
         self._argv = [binary, "--port", "0", "--unixsocket", f"{directory}/redis.sock", "--save", ""]
-        self._argv += ["--appendonly", "yes" if keeps else "no", "--dir", str(directory)]
+        self._argv += ["--appendonly", "yes" if keeps else "no", "--appendfsync", "always", "--dir", str(directory)]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

@@ -262,7 +262,7 @@ def _sharing(settings: SessionSettings, address: Address, most: int) -> Sharing:
     name = f"{host_name()}:{address.port}"
     if url is None:
         return Sharing(EmbeddedSessions(), EmbeddedStore(), name, most=most)
-    return Sharing(RedisSessions(url), RedisStore(url), name, most=most)
+    return Sharing(RedisSessions(url), RedisStore(url), name, most=most, is_remote=True)
 
 
 def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:

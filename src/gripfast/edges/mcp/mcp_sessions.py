@@ -19,7 +19,7 @@ from gripfast.clock import monotonic
 from gripfast.edges.mcp.session_names import BEGUN, SESSION_HEADER, BegunSession, key_of_mcp_session
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.mcp.sharing import Sharing
-from gripfast.errors import ToolError
+from gripfast.errors import Internal, ToolError
 
 _HEADER = SESSION_HEADER.encode()
 _CHECK_SECONDS = 2.0
@@ -38,6 +38,7 @@ class McpSessions:
         self._locks: dict[str, anyio.Lock] = {}
         if sessions.sharing is not None:
             sessions.sharing.deliver = self._deliver
+            sessions.sharing.catch_up = self._store_all
 
     async def serve(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request of an owner."""
@@ -81,13 +82,23 @@ class McpSessions:
             nonlocal begun
             if message["type"] == "http.response.start" and message["status"] < 300:
                 id = dict(message["headers"]).get(_HEADER, b"").decode("latin-1")
-                if id:
-                    begun = await self._store(id, owner, bytes(said), scope)
-            await send(message)
+                begun = await self._store(id, owner, bytes(said), scope) if id else None
+                if begun is not None and self._must_wait(begun):
+                    text = "the shared store can't be reached, so no session can begin; try again\n"
+                    await PlainTextResponse(text, 503, {"Retry-After": "2"})(scope, receive, send)
+            if begun is None or not self._must_wait(begun):
+                await send(message)
 
         await self._app(scope, listen, tell)
-        if begun is not None:
+        if begun is not None and self._must_wait(begun):
+            await self._drop(begun)
+        elif begun is not None:
             await self._make_room(begun)
+
+    def _must_wait(self, begun: BegunSession) -> bool:
+        """Whether a session can't begin now: other servers would not know it."""
+        sharing = self._sessions.sharing
+        return sharing is not None and sharing.is_remote and not begun.is_stored
 
     async def _store(self, id: str, owner: str, said: bytes, scope: Scope) -> BegunSession:
         """Before its client knows it, other servers do."""
@@ -106,6 +117,11 @@ class McpSessions:
         except ToolError:
             return  # it is known here; it is stored when the store is back
         begun.is_stored, begun.life, begun.checked = True, sharing.life, monotonic()
+
+    async def _store_all(self) -> None:
+        """Stores the sessions that began while the store was away."""
+        for begun in [one for one in self._begun.values() if not one.is_stored]:
+            await self._store_again(begun)
 
     async def _make_room(self, newest: BegunSession) -> None:
         """An owner with more sessions than their share loses the least recently used one on this server. There is
@@ -182,6 +198,8 @@ class McpSessions:
 
     async def _continued(self, sharing: Sharing, owner: str, id: str, scope: Scope) -> BegunSession | None:
         found = await sharing.find(key_of_mcp_session(id))
+        if found is None and sharing.was_away:
+            raise Internal("the shared store was away until now", retriable=True)
         if found is None or found.owner != owner:
             return None
         hello = _hello_in(b'{"method": "initialize", "params": %b}' % found.hello)

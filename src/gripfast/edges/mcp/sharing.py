@@ -22,20 +22,25 @@ T = TypeVar("T")
 WAIT_SECONDS = 50.0
 """How long a call waits for a session that another server is using, if it has no time to answer by."""
 _RENEW_SECONDS = 0.5
+_RECOVERY_SECONDS = 15.0  # more than the pause after a failure and the time between two looks of `keep_up`
 _THREADS = 64
 
 
 class Sharing:
     """The store that this server shares with others, and the name under which it does."""
 
-    def __init__(self, store: SessionStore, outputs: Store, name: str, *, most: int) -> None:
+    def __init__(self, store: SessionStore, outputs: Store, name: str, *, most: int, is_remote: bool = False) -> None:
+        """`most` is how many sessions an owner may have; `is_remote`: servers on other machines use it, too."""
         self.store = store
+        self.is_remote = is_remote
         self.outputs = outputs
         self.name = name
         self.holder = f"{name} {secrets.token_hex(4)}"
         self.most = most
         self.deliver: Callable[[str, bytes], Awaitable[None]] | None = None
         self._threads = anyio.CapacityLimiter(_THREADS)
+        self.catch_up: Callable[[], Awaitable[None]] | None = None
+        self._failed_at = float("-inf")
         self._epoch = ""
         self.life = 0
         """Counts the times that the store was found empty."""
@@ -43,7 +48,16 @@ class Sharing:
 
     async def ask(self, work: Callable[[], T]) -> T:
         """Runs a method of the store in a thread."""
-        return await to_thread.run_sync(work, limiter=self._threads)
+        try:
+            return await to_thread.run_sync(work, limiter=self._threads)
+        except ToolError:
+            self._failed_at = monotonic()
+            raise
+
+    @property
+    def was_away(self) -> bool:
+        """Whether the store failed so recently that other servers may still have to store what they know."""
+        return monotonic() - self._failed_at < _RECOVERY_SECONDS
 
     async def begin(self, key: str, owner: str, hello: bytes) -> None:
         await self.ask(lambda: self.store.begin(key, owner, hello, most=self.most))
@@ -79,6 +93,8 @@ class Sharing:
             try:
                 await self.ask(lambda: self.store.announce(self.holder))
                 await self._look()
+                if self.catch_up is not None:
+                    await self.catch_up()
                 for session in list(self.behind):
                     await session.catch_up()
             except ToolError:

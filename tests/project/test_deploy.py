@@ -10,7 +10,9 @@ import shutil
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,22 +130,25 @@ def test_compose_understands_its_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
+def certificate() -> Iterator[Path]:
+    """A certificate in a directory of its own, whose name is short enough for a socket in it."""
     if shutil.which("nginx") is None or shutil.which("openssl") is None:
         pytest.skip("there is no nginx or openssl here")
+    home = Path(tempfile.mkdtemp(prefix="gf", dir="/tmp"))
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tools.example.org",
-         "-addext", "subjectAltName=DNS:tools.example.org", "-keyout", tmp_path / "privkey.pem",
-         "-out", tmp_path / "fullchain.pem"],
+         "-addext", "subjectAltName=DNS:tools.example.org", "-keyout", home / "privkey.pem",
+         "-out", home / "fullchain.pem"],
         check=True, capture_output=True, timeout=60,
     )  # fmt: skip
-    return tmp_path / "fullchain.pem"
+    yield home / "fullchain.pem"
+    shutil.rmtree(home)
 
 
-def nginx_in(home: Path, port: int, server: int) -> list[str]:
-    """nginx with our file, which only names other ports and places."""
+def nginx_in(home: Path, server: int) -> list[str]:
+    """nginx with our file, which only names another port and other places. It listens on a socket in `home`."""
     site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8").replace("/etc/ssl/gripfast", str(home))
-    site = site.replace("listen [::]:443 ssl http2;", "").replace("listen 443 ", f"listen 127.0.0.1:{port} ")
+    site = site.replace("listen [::]:443 ssl http2;", "").replace("listen 443 ", f"listen unix:{home}/tls ")
     (home / "site.conf").write_text(site.replace("127.0.0.1:8765", f"127.0.0.1:{server}"), encoding="utf-8")
     temporary = " ".join(f"{kind}_temp_path {home}/{kind};" for kind in ("client_body", "proxy"))
     unused = " ".join(f"{kind}_temp_path {home}/{kind};" for kind in ("fastcgi", "uwsgi", "scgi"))
@@ -155,7 +160,7 @@ def nginx_in(home: Path, port: int, server: int) -> list[str]:
 
 
 def test_nginx_understands_its_file(certificate: Path) -> None:
-    done = subprocess.run([*nginx_in(certificate.parent, 1443, 1), "-t"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*nginx_in(certificate.parent, 1), "-t"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
@@ -165,14 +170,14 @@ def test_a_client_works_through_nginx_with_tls(certificate: Path, tmp_path: Path
     (tmp_path / "tokens").write_text(f"ann {'a' * 24}\n", encoding="utf-8")
     options = ["--token-file", str(tmp_path / "tokens"), "--url", "https://tools.example.org/mcp"]
     server = Server(tmp_path / "root", tmp_path, *options)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    proxy = subprocess.Popen(nginx_in(tmp_path, port, server.port), stderr=subprocess.DEVNULL)
+    home = certificate.parent
+    proxy = subprocess.Popen(nginx_in(home, server.port), stderr=subprocess.DEVNULL)
     trust = ssl.create_default_context(cafile=str(certificate))
 
     def request(method: str, path: str, token: str = "a" * 24) -> tuple[int, str]:
-        with socket.create_connection(("127.0.0.1", port), timeout=HANG) as plain:
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.settimeout(HANG)
+            plain.connect(str(home / "tls"))
             connection = http.client.HTTPConnection("tools.example.org", timeout=HANG)
             connection.sock = trust.wrap_socket(plain, server_hostname="tools.example.org")
             headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -185,7 +190,7 @@ def test_a_client_works_through_nginx_with_tls(certificate: Path, tmp_path: Path
 
     try:
         ended = time.monotonic() + HANG
-        while not (tmp_path / "nginx.pid").exists() and proxy.poll() is None and time.monotonic() < ended:
+        while not (home / "nginx.pid").exists() and proxy.poll() is None and time.monotonic() < ended:
             time.sleep(0.05)
         assert proxy.poll() is None
         status, text = request("POST", "/mcp")

@@ -564,6 +564,119 @@ LISP_GUARDS: tuple[Guard, ...] = (
     ),
 )
 
+QUEUE = "tests/host/test_questions.py"
+APPROVALS = "tests/edges/mcp/test_approvals.py"
+CONSOLE = "tests/edges/console/test_console.py"
+RUNNING = "tests/edges/console/test_running.py"
+
+PERSON_GUARDS: tuple[Guard, ...] = (
+    # --- the queue of questions ---
+    Guard(
+        "an answer counts once",
+        "host/questions/queue.py::QuestionQueue._put",
+        call("link", by="os.replace($0, $1)"),
+        f"{QUEUE} -k 'once or one_answer or race'",
+    ),
+    Guard(
+        "the questions of a server that is gone are over",
+        "host/questions/queue.py::QuestionQueue._is_open",
+        call("is_alive", by="True"),
+        f"{QUEUE} -k killed",
+    ),
+    Guard(
+        "a verdict that was not offered does not count",
+        "host/questions/queue.py::QuestionQueue.answer",
+        never("widths"),
+        QUEUE,
+    ),
+    # --- what is approved is what was shown ---
+    Guard(
+        "a question is about one change of one file",
+        "edges/approvals.py::Approvals._asking",
+        value("parts", by="(question.tool.name, arguments, shown)"),
+        f"{APPROVALS} -k changed_since",
+    ),
+    Guard(
+        "two calls at the same time are two questions",
+        "edges/approvals.py::Approvals._attach",
+        drop("attached"),
+        f"{APPROVALS} -k two_calls",
+    ),
+    Guard(
+        "an approval is used up by the call that runs",
+        "edges/approvals.py::Approvals.ask",
+        skip("_forget"),
+        f"{APPROVALS} -k attaches",
+    ),
+    Guard(
+        "a yes is about the diff that was seen",
+        "call/hooks.py::CallGate.check",
+        never("is_outdated"),
+        f"{APPROVALS} -k changed_meanwhile",
+    ),
+    Guard(
+        "a call that nobody was asked about only waits",
+        "builtin/bash.py::_joined",
+        statement("known", "command", by="return None"),
+        "tests/builtin/test_bash_stays.py -k nobody_was_asked",
+    ),
+    Guard(
+        "only the plain command is waited for without a question",
+        "builtin/bash.py::_joins",
+        value("is_plain", by="True"),
+        f"{APPROVALS} -k without_another_question",
+    ),
+    # --- the console ---
+    Guard(
+        "a link opens the console once",
+        "edges/console/access.py::ConsoleAccess.redeem",
+        skip("difference_update"),
+        f"{CONSOLE} -k link_opens",
+    ),
+    Guard(
+        "the console is at its own host only",
+        "edges/console/access.py::ConsoleAccess.refusal",
+        never("hosts", "!origin"),
+        f"{CONSOLE} -k another_host",
+    ),
+    Guard(
+        "another site may not use the console",
+        "edges/console/access.py::ConsoleAccess.refusal",
+        never("removeprefix"),
+        f"{CONSOLE} -k another_host",
+    ),
+    Guard(
+        "the console needs its cookie",
+        "edges/console/access.py::ConsoleAccess.refusal",
+        never("_cookie"),
+        f"{CONSOLE} -k without_the_cookie",
+    ),
+    Guard(
+        "the cookie alone gets no data",
+        "edges/console/access.py::ConsoleAccess.data_refusal",
+        never("_secret"),
+        f"{CONSOLE} -k 'cookie_alone and sessions'",
+    ),
+    Guard(
+        "changes are made from the page",
+        "edges/console/access.py::ConsoleAccess.refusal",
+        never("method"),
+        f"{CONSOLE} {RUNNING} -k 'change_needs or ended_from'",
+    ),
+    Guard(
+        "the shells of a process that died are not shown",
+        "host/shell/board.py::RunningShells.all",
+        call("is_alive", by="True"),
+        f"{RUNNING} -k until_it_dies",
+    ),
+    Guard(
+        "pages that look at once read each line once",
+        "host/record/calls.py::CallsFile.__init__",
+        value("_lock", by="threading.Semaphore(1000)"),
+        f"{CONSOLE} -k look_at_once",
+    ),
+)
+
 CALL_GUARDS = (
     *TOOL_GUARDS,
     *GATE_GUARDS,
@@ -572,4 +685,5 @@ CALL_GUARDS = (
     *CONFIG_GUARDS,
     *CACHE_GUARDS,
     *LISP_GUARDS,
+    *PERSON_GUARDS,
 )

@@ -96,7 +96,7 @@ def opened(browser: Browser, link: str, **options: Any) -> tuple[Page, list[str]
 def pictured(page: Page, name: str) -> None:
     """Keeps a picture where GRIPFAST_PICTURES names a directory."""
     if os.environ.get("GRIPFAST_PICTURES"):
-        page.screenshot(path=Path(os.environ["GRIPFAST_PICTURES"]) / f"{name}.png")
+        page.screenshot(path=Path(os.environ["GRIPFAST_PICTURES"]) / f"{name}.png", animations="disabled")
 
 
 def test_the_link_is_not_on_the_browsers_command_line(project: Path, browser: Browser, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import webbrowser
 from contextlib import ExitStack
-from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import click
@@ -56,4 +56,4 @@ def console(port: int, opens: bool, config_file: str | None) -> None:
 def _open(path: str) -> None:
     """Opens a file in the user's browser."""
     if click.launch(path) != 0:
-        webbrowser.open(Path(path).as_uri())
+        webbrowser.open(f"file://{quote(path)}")

@@ -5,19 +5,24 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from agent_framework import (
+    ChatContext,
+    ChatMiddleware,
     Content,
     FunctionInvocationContext,
     FunctionMiddleware,
     FunctionTool,
+    Message,
+    MiddlewareBundle,
     MiddlewareTermination,
 )
 
-from gripfast.adapters.calls import Caller, payload
+from gripfast.adapters.calls import Caller, payload, shown_once
 from gripfast.adapters.words import chosen, parts_of
 from gripfast.call.hooks import Question
 from gripfast.call.run import Session
@@ -25,10 +30,12 @@ from gripfast.errors import ToolError
 from gripfast.framework.definition import Tool
 from gripfast.messages import Part, TextPart, ToolMessage
 
-__all__ = ["AgentFrameworkTool", "AskMiddleware", "middleware", "tools"]
+__all__ = ["AgentFrameworkTool", "AskMiddleware", "SendMiddleware", "middleware", "tools"]
 
 # What was asked about a session's calls, shared by its tools and its middleware.
 _CALLERS: WeakKeyDictionary[Session, Caller] = WeakKeyDictionary()
+Unsent: TypeAlias = dict[str, dict[str, Content]]
+"""Results since the last request to the model: of each of the framework's sessions, by the id of the call."""
 _REMEDY = "give the agent `middleware=[middleware(session)]`"
 
 
@@ -40,9 +47,13 @@ def tools(session: Session, *, only: Iterable[str] | None = None) -> list[Functi
     return [AgentFrameworkTool(_caller(session), tool) for tool in chosen(session, only)]
 
 
-def middleware(session: Session) -> AskMiddleware:
-    """Turns a call that a rule asks about into an approval request, call by call."""
-    return AskMiddleware(_caller(session))
+def middleware(session: Session) -> MiddlewareBundle:
+    """Turns a call that a rule asks about into an approval request, call by call. What the other calls of that turn
+    gave goes to the model with its answer, also where the model's server keeps the conversation."""
+    unsent: Unsent = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that bundles are experimental, which users can do nothing about
+        return MiddlewareBundle([AskMiddleware(_caller(session), unsent), SendMiddleware(unsent)])
 
 
 def _caller(session: Session) -> Caller:
@@ -73,17 +84,24 @@ class AgentFrameworkTool(FunctionTool):
 class AskMiddleware(FunctionMiddleware):
     """Asks before a call runs; what was approved comes through here again, with the approval."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, unsent: Unsent) -> None:
         self._caller = caller
+        self._unsent = unsent
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         if not isinstance(context.function, AgentFrameworkTool) or _is_approved(context):
             return await call_next()
         questions = await self._questions(context)
         if not questions:
-            return await call_next()
+            await call_next()
+            return self._ran(context)
         context.result = _request(context, questions)
         raise MiddlewareTermination("approval required")
+
+    def _ran(self, context: FunctionInvocationContext) -> None:
+        if context.session is not None:
+            given = Content.from_function_result(call_id=_id(context), result=context.result)
+            self._unsent.setdefault(context.session.session_id, {})[_id(context)] = given
 
     async def _questions(self, context: FunctionInvocationContext) -> list[Question]:
         try:
@@ -92,13 +110,29 @@ class AskMiddleware(FunctionMiddleware):
             return []  # it is refused whatever the answer; the call itself says why
 
 
+class SendMiddleware(ChatMiddleware):
+    """Where the server keeps the conversation, the framework sends only the answer of the call that waited. A server
+    wants the results of all calls of the turn."""
+
+    def __init__(self, unsent: Unsent) -> None:
+        self._unsent = unsent
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        ran = self._unsent.pop(context.session.session_id, {}) if context.session is not None else {}
+        sent = [one for message in context.messages for one in message.contents if one.type == "function_result"]
+        missing = [given for id, given in ran.items() if id not in {one.call_id for one in sent}]
+        if sent and missing:
+            context.messages = [*context.messages, Message(role="tool", contents=missing)]
+        await call_next()
+
+
 def _request(context: FunctionInvocationContext, questions: list[Question]) -> Content:
     id = str(context.metadata.get("function_call_occurrence_id") or _id(context))
     function_call = Content.from_function_call(
         call_id=_id(context), name=context.function.name, arguments=_arguments(context)
     )
     function_call.id = id
-    shown = "\n\n".join(question.shown() for question in questions)
+    shown = "\n\n".join(shown_once(question) for question in questions)
     return Content.from_function_approval_request(
         id=id, function_call=function_call, additional_properties={**payload(questions[0]), "shown": shown}
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any, cast
 
 from gripfast.call.hooks import Answer, AskCallback, Question
@@ -33,7 +34,7 @@ class Caller:
     """Runs the calls of one session for a framework, and remembers which questions a person was shown."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
+        self.session = checked(session)
         self._shown: OrderedDict[str, set[str]] = OrderedDict()
 
     async def call(self, name: str, arguments: RawArguments, id: str, decision: Answer | None = None) -> ToolMessage:
@@ -124,10 +125,22 @@ class Caller:
             self._shown.popitem(last=False)
 
 
+def checked(session: object) -> Session:
+    """The session, if it is one. Raises TypeError where something else was given, before anything is made of it."""
+    if not isinstance(session, Session):
+        raise TypeError(f"a session is needed, as `open_session` gives it, not {session!r}")
+    return session
+
+
 def nobody_to_ask(question: Question, remedy: str = "") -> PolicyDenied:
     """Why a call can't run that needs approval where there is no way to ask."""
     remedies = f"{question.remedy}, or {remedy}" if remedy else question.remedy
     return PolicyDenied(f"{question.reason}; it needs approval and nobody was asked: {remedies}")
+
+
+def shown_once(question: Question) -> str:
+    """A question as text, for a framework that has no way to answer "always"."""
+    return replace(question, may_remember=False).shown()
 
 
 def payload(question: Question) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 from mcp_types import Tool as McpTool
 
-from gripfast.adapters.calls import Caller, nobody_to_ask
+from gripfast.adapters.calls import Caller, nobody_to_ask, shown_once
 from gripfast.adapters.words import chosen
 from gripfast.call.hooks import Question
 from gripfast.call.run import Session
@@ -94,7 +94,7 @@ async def _put(
 ) -> Any:
     if callback is None:
         return _deny(nobody_to_ask(questions[0], _REMEDY).message)
-    shown = "\n\n".join(question.shown() for question in questions)
+    shown = "\n\n".join(shown_once(question) for question in questions)
     reasons = "; ".join(question.reason for question in questions)
     return await callback(tool, given, replace(context, title=shown, decision_reason=reasons))
 

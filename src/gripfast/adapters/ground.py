@@ -73,6 +73,7 @@ class Ground:
 
     def __init__(self, scope: Scope, **options: Any) -> None:
         """`options` are those of `open_session`."""
+        check_scope(scope)
         given = {"tools", "builtin"} & options.keys()
         if given:
             raise TypeError(f"{given.pop()!r} has no meaning here: the framework brings the tools")
@@ -306,6 +307,11 @@ class _Scratch:
         for kind in self._kinds:
             with contextlib.suppress(ToolError):
                 await to_thread.run_sync(remove, self._fs, self._outside(kind))
+
+
+def check_scope(scope: object) -> None:
+    if not isinstance(scope, Scope):
+        raise TypeError(f"a Scope is needed, such as `Scope.workspace(directory)`, not {scope!r}")
 
 
 def _with(scope: Scope, temporary: str) -> Scope:

@@ -14,6 +14,7 @@ from typing import Any
 from smolagents import Tool as BaseTool
 from smolagents.agent_types import AgentImage
 
+from gripfast.adapters.calls import checked
 from gripfast.adapters.loops import in_loop
 from gripfast.adapters.words import chosen, identifiers, parameter_names, parts_of
 from gripfast.call.run import Session
@@ -28,7 +29,7 @@ _KINDS = frozenset({"string", "boolean", "integer", "number", "array", "object",
 def tools(session: Session, *, only: Iterable[str] | None = None) -> list[BaseTool]:
     """The tools of an open session, or only those named, for `ToolCallingAgent` and `CodeAgent`. A name that is no
     identifier is written with `_`; so is an argument's. The caller closes the session."""
-    wanted = chosen(session, only)
+    wanted = chosen(checked(session), only)
     return [SmolagentsTool(session, name, tool) for name, tool in identifiers(session).items() if tool in wanted]
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+)
 
 from gripfast import Session
 from gripfast.adapters.agent_framework import middleware, tools
@@ -91,6 +99,47 @@ async def test_a_write_waits_for_approval_and_a_read_does_not(
     )
     assert answer.text == "done"
     assert (project / "new.txt").exists() is approved
+
+
+class Keeping(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+    """A server that keeps the conversation: it is sent only what is new. Makes all calls in one turn."""
+
+    def __init__(self, *calls: tuple[str, Any]) -> None:
+        super().__init__()
+        self.calls = calls
+        self.sent: list[list[str]] = []
+
+    async def _respond(self, messages: Any) -> ChatResponse:
+        results = [one for message in messages for one in message.contents if one.type == "function_result"]
+        self.sent.append(sorted(f"{one.call_id} {text_of(one)}" for one in results))
+        contents = [Content.from_text("done")]
+        if len(self.sent) == 1:
+            contents = [
+                Content.from_function_call(call_id=f"c{number}", name=name, arguments=arguments)
+                for number, (name, arguments) in enumerate(self.calls)
+            ]
+        return ChatResponse(
+            messages=[Message(role="assistant", contents=contents)], conversation_id=f"resp_{len(self.sent)}"
+        )
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+        return self._respond(messages)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_server_that_keeps_the_conversation_gets_the_results_of_all_calls_of_a_turn(
+    session: Session, approved: bool
+) -> None:
+    client = Keeping(("Read", {"file_path": "a.txt"}), WRITE, ("Read", {"file_path": "missing.txt"}))
+    agent = agent_of(session, client)
+    talk = agent.create_session()
+    request = await paused(agent, talk)
+    said = Message(role="user", contents=[request.to_function_approval_response(approved)])
+    answer = await agent.run(said, session=talk)
+    assert answer.text == "done"
+    first, write, missing = client.sent[-1]
+    assert first.startswith("c0") and "1\tone" in first
+    assert write.startswith("c1") and missing.startswith("c2") and "NOT_FOUND" in missing
 
 
 async def test_without_the_middleware_an_asked_call_is_refused_with_the_remedy(

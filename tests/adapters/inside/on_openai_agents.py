@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 from agents import Agent, ApplyPatchTool, Model, ModelResponse, Runner, RunState, ShellTool, Usage
 from agents.editor import ApplyPatchOperation
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseApplyPatchToolCall,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 from gripfast import Session
 from gripfast.adapters.openai_agents import editor, executor, tools
@@ -183,6 +188,52 @@ async def test_the_editor_applies_a_patch_only_after_the_question(session: Sessi
     assert await edits.needs_approval(None, update, "c")
     assert (await edits.update_file(update)).status == "completed"
     assert (project / "a.txt").read_text() == "one\nTWO\n"
+
+
+class Patching(Scripted):
+    """Makes one call of the SDK's own apply_patch, then ends."""
+
+    async def get_response(self, *given: Any, **options: Any) -> ModelResponse:
+        if self.turn:
+            return await super().get_response(*given, **options)
+        self.turn += 1
+        operation = {"type": "delete_file", "path": "a.txt"}
+        call: Any = ResponseApplyPatchToolCall.model_validate(
+            {"type": "apply_patch_call", "id": "p1", "call_id": "c1", "status": "completed", "operation": operation}
+        )
+        return ModelResponse(output=[call], usage=Usage(), response_id=None)
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_the_sdks_own_patches_wait_for_their_approval(session: Session, project: Path, yes: bool) -> None:
+    edits = editor(session)
+    patches = ApplyPatchTool(editor=edits, needs_approval=edits.needs_approval)
+    agent = Agent("tester", model=Patching(), tools=[patches])
+    result = await Runner.run(agent, "go")
+    state = result.to_state()
+    (call,) = result.interruptions
+    assert "a.txt" in str(call.arguments or call.raw_item)
+    state.approve(call) if yes else state.reject(call)
+    await Runner.run(agent, state)
+    assert (project / "a.txt").exists() is not yes
+    if not yes:  # nor by another agent that has the same editor and doesn't ask
+        await Runner.run(Agent("other", model=Patching(), tools=[ApplyPatchTool(editor=edits)]), "go")
+        assert (project / "a.txt").exists()
+
+
+class Rejecting:
+    """A run in which the call was rejected."""
+
+    def is_tool_approved(self, name: str, call_id: str) -> bool | None:
+        return False if (name, call_id) == ("apply_patch", "c") else None
+
+
+async def test_a_patch_that_was_rejected_is_not_applied_later(session: Session, project: Path) -> None:
+    edits = editor(session)
+    delete = ApplyPatchOperation(type="delete_file", path="a.txt", ctx_wrapper=Rejecting())
+    assert await edits.needs_approval(None, delete, "c")
+    assert "nobody was asked" in ((await edits.delete_file(delete)).output or "")
+    assert (project / "a.txt").exists()
 
 
 async def test_the_editor_stays_inside_the_scope(session: Session, project: Path) -> None:

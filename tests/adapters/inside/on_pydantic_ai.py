@@ -11,9 +11,10 @@ import pytest
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, ToolDenied
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.workspaces import WorkspaceRef
 
 from gripfast import Ask, Scope, Session, open_session
-from gripfast.adapters.pydantic_ai import toolset
+from gripfast.adapters.pydantic_ai import attach, toolset, workspace
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +97,27 @@ async def test_a_second_question_is_put_as_well(project: Path) -> None:
         assert not (project / "new.txt").exists()
         await agent.run(message_history=result.all_messages(), deferred_tool_results=decided)
     assert (project / "new.txt").exists()
+
+
+async def test_no_question_offers_an_answer_that_cannot_be_given(project: Path) -> None:
+    def asks(call: Any, tool: Any, arguments: Any) -> Ask:
+        return Ask("why", token="t", covers="everything")
+
+    async with open_session(Scope.workspace(project), before=[asks]) as session:
+        result = await agent_of(session, WRITE).run("go")
+    assert "Always" not in result.output.metadata["c0"]["shown"]
+
+
+def test_what_is_no_session_or_scope_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="a session is needed"):
+        toolset("x")
+    with pytest.raises(TypeError, match="a Scope is needed"):
+        workspace(".")
+
+
+def test_a_ref_is_not_opened_without_a_word_about_rules() -> None:
+    with pytest.raises(TypeError, match="permissions"):
+        attach(WorkspaceRef(provider="gripfast", id="/"))
 
 
 async def test_two_runs_at_once_on_one_session(session: Session) -> None:

@@ -40,7 +40,7 @@ class TestWorkspace(WorkspaceBackendSuite):
     @pytest.fixture
     def attach_backend(self, opened: list[ScopeWorkspace]) -> Callable[[WorkspaceRef], ScopeWorkspace]:
         def attached(ref: WorkspaceRef) -> ScopeWorkspace:
-            opened.append(attach(ref))
+            opened.append(attach(ref, permissions=None))
             return opened[-1]
 
         return attached

@@ -18,6 +18,7 @@ from gripfast.host.files.guard import digest_of
 from gripfast.patch.grammar import parse
 from gripfast.patch.plan import plan
 
+_NAME = "apply_patch"  # of an ApplyPatchTool
 _REMEMBERED = 1024
 """Operations waiting for approval that are remembered; the oldest go first."""
 
@@ -32,14 +33,14 @@ class SessionEditor:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._shown: dict[str, None] = {}
+        self._shown: dict[str, str] = {}
 
     async def needs_approval(self, _: RunContextWrapper[Any], operation: ApplyPatchOperation, call_id: str) -> bool:
         caller = Caller(self._session)
         paths = [path for path in (operation.path, operation.move_to) if path]
         asked = [await caller.asks(write_operation, {"file_path": path, "do": "put"}, call_id) for path in paths]
         if any(asked):
-            self._shown[_identity(operation)] = None
+            self._shown[_identity(operation)] = call_id
             while len(self._shown) > _REMEMBERED:
                 del self._shown[next(iter(self._shown))]
         return any(asked)
@@ -77,10 +78,10 @@ class SessionEditor:
         await self._session.value(write_operation, {"file_path": path, "do": "remove"}, ask=ask)
 
     def _asking(self, operation: ApplyPatchOperation) -> AskCallback | None:
-        """The operation that was shown is approved by now, or the SDK would not ask for it; any other is refused."""
+        """The operation that was shown is approved by now, if the run says so; any other is refused."""
         if self._session.gate.can_ask:
             return None
-        was_shown = self._shown.pop(_identity(operation), ...) is None
+        was_shown = self._is_approved(operation, self._shown.pop(_identity(operation), None))
 
         async def ask(question: Question) -> Answer:
             if was_shown:
@@ -88,6 +89,11 @@ class SessionEditor:
             raise nobody_to_ask(question)
 
         return ask
+
+    def _is_approved(self, operation: ApplyPatchOperation, call_id: str | None) -> bool:
+        """Whether an operation was asked about, and not rejected then: the run's own context knows."""
+        run = operation.ctx_wrapper
+        return call_id is not None and (run is None or run.is_tool_approved(_NAME, call_id) is True)
 
 
 class _Before:

@@ -12,7 +12,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from gripfast.adapters.calls import Caller, Paused, payload
+from gripfast.adapters.calls import Caller, Paused, checked, payload, shown_once
 from gripfast.adapters.words import chosen, facts, parts_of
 from gripfast.call.run import Session
 from gripfast.framework.definition import Tool
@@ -30,7 +30,7 @@ def toolset(
     session: Session, *, tools: Iterable[str] | None = None, id: str | None = "gripfast", max_retries: int = 5
 ) -> SessionToolset:
     """The tools of an open session, or those named, for `Agent(toolsets=[...])`. The caller closes the session."""
-    return SessionToolset(session, chosen(session, tools), id, max_retries)
+    return SessionToolset(session, chosen(checked(session), tools), id, max_retries)
 
 
 class SessionToolset(AbstractToolset[Any]):
@@ -60,7 +60,8 @@ class SessionToolset(AbstractToolset[Any]):
         try:
             message = await self._caller.call(tool.tool_def.name, tool_args, ctx.tool_call_id or "", decision)
         except Paused as paused:
-            raise ApprovalRequired(metadata=payload(paused.question)) from None
+            question = paused.question
+            raise ApprovalRequired(metadata={**payload(question), "shown": shown_once(question)}) from None
         return _returned(message)
 
 

@@ -21,7 +21,8 @@ from pydantic_ai.workspaces import (
 )
 from pydantic_ai.workspaces.protocol import validate_timeout
 
-from gripfast.adapters.ground import MOST_OUTPUT, Ground, Ran, as_os_errors
+from gripfast.adapters.ground import MOST_OUTPUT, Ground, Ran, as_os_errors, check_scope
+from gripfast.call.rules import Permissions
 from gripfast.errors import NotDirectory, NotFound, ToolError
 from gripfast.host.files.entries import Entry
 from gripfast.host.files.scope import Scope
@@ -33,14 +34,22 @@ _WATCH_SECONDS = 0.5
 
 def workspace(scope: Scope, **options: Any) -> ScopeWorkspace:
     """A workspace inside `scope`; `options` are those of `open_session`. Close it to end what it left running."""
+    check_scope(scope)
     return ScopeWorkspace(lambda: scope, options)
 
 
-def attach(ref: WorkspaceRef, scope: Callable[[str], Scope] = Scope.workspace, **options: Any) -> ScopeWorkspace:
-    """The workspace that a ref of another one names. `scope` makes its scope, given the directory."""
+def attach(
+    ref: WorkspaceRef,
+    scope: Callable[[str], Scope] = Scope.workspace,
+    *,
+    permissions: Permissions | None,
+    **options: Any,
+) -> ScopeWorkspace:
+    """The workspace that a ref of another one names. `scope` makes its scope, given the directory, which may be any:
+    let it raise for those that are not yours to open. A ref carries no rules: give them again; None allows all."""
     if ref.provider != _PROVIDER:
         raise ValueError(f"the ref is of provider {ref.provider!r}, not {_PROVIDER!r}")
-    return ScopeWorkspace(lambda: scope(ref.id), options, ref)
+    return ScopeWorkspace(lambda: scope(ref.id), {**options, "permissions": permissions}, ref)
 
 
 class ScopeWorkspace:

@@ -47,8 +47,9 @@ async def four_calls(server: Server) -> None:
 
 @pytest.mark.anyio
 async def test_each_call_is_a_line_of_json_with_who_what_decision_time_and_bytes(home: Path) -> None:
-    for server in serving(home, "--log-format", "json"):
+    for server in serving(home, "--log-format", "json", "--metrics", "127.0.0.1:0"):
         started = json.loads(server.screen)
+        assert started["metrics"].startswith("127.0.0.1:") and not started["metrics"].endswith(":0")
         assert (started["event"], started["address"]) == ("started", f"127.0.0.1:{server.port}")
         await four_calls(server)
         lines = [server.log('"call"') for _ in range(4)]

@@ -243,7 +243,8 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
     ]
     at = public.text if public else f"http://{_host(access)}/mcp"
     if log.form == "json":
-        log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools))
+        more = {"metrics": str(metrics_at[1])} if metrics_at else {}
+        log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools), **more)
     else:
         say(_banner(settings, at, facts, token), err=True)
     shares = Shares(people.expected)

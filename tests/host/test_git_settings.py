@@ -341,3 +341,21 @@ def test_names_and_values_that_programs_take_for_options_are_refused(text: str) 
 def test_urls_that_people_use_stay(url: str) -> None:
     text = f'[remote "origin-2"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
     assert changed_part("", text) == Judged(text)
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_submodule_is_added_where_there_is_a_list_of_them(sandbox: str, work: Path) -> None:
+    file = work / "app/.gitmodules"
+    before = '[submodule "old"]\n\tpath = old\n\turl = ../old\n\tfetchRecurseSubmodules = false\n'
+    file.write_text(before)
+    git = f"git -C {work}/app"
+    subprocess.run(["bash", "-ec", f"{git} add .gitmodules; {git} commit -qm list"], env=GIT, check=True)
+    add = f"{LOCAL} submodule --quiet add ../lib"
+    _, taken = run(work, sandbox, f"{add} one", "git rm -qf one", f"{add} two")
+    assert taken == []
+    assert file.read_text().startswith(before) and '[submodule "two"]' in file.read_text()
+    evil = "git config -f .gitmodules submodule.two.update '!evil'; git config -f .gitmodules core.pager evil"
+    _, taken = run(work, sandbox, evil)
+    assert "evil" not in file.read_text() and [item.path for item in taken] == [str(file)]
+    run(work, sandbox, "ln -sf app.txt .gitmodules || true")
+    assert not file.is_symlink() and file.read_text().startswith(before)

@@ -17,7 +17,8 @@ from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, thr
 from gripfast.text.below import is_below
 
 _LARGEST_CONFIG = 1024 * 1024
-_RUN_ELSEWHERE = ("/.gitmodules", "/.github/workflows")
+LIST = "/.gitmodules"
+_RUN_ELSEWHERE = (LIST, "/.github/workflows")
 _LOOKS = 3  # while a command in the background makes more
 _REBASE = "rebase-merge/git-rebase-todo"
 _EXEC = re.compile(rb"[ \t]*(?:exec|x)[ \t]")
@@ -52,8 +53,14 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Pr
         {owner: frozenset(_existing(owner)) for owner in owners},
         steps={todo: frozenset(_steps(todo)) for owner in owners for todo in _rebases(owner)},
         worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
-        loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen},
+        loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen} | _judged(names),
     )
+
+
+def _judged(names: Mapping[str, ClosedName]) -> Made:
+    """Lists of submodules: git replaces them by a rename, and what they say can be judged after a command."""
+    plain = (path for path, name in names.items() if path.endswith(LIST) and not name.is_link)
+    return {path: seen for path in plain if (seen := identity_of(path)) is not None}
 
 
 def _kept_for_worktrees(names: Mapping[str, ClosedName]) -> list[str]:
@@ -141,7 +148,7 @@ def _made_now(before: Protected, now: Protected, roots: Sequence[str]) -> Iterat
 
 
 def _is_known(name: ClosedName, before: Protected, now: Protected) -> bool:
-    is_old = name.path in before.names and name.path not in before.loose
+    is_old = name.path in before.names and (name.path not in before.loose or name.path.endswith(LIST))
     return is_old or _is_data(name, before, now) or was_released(name.path)
 
 
@@ -176,7 +183,7 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
     """A repository, a worktree or a submodule that a command made may stay; it is examined instead. So may a plain
     list of submodules, and what only the far end of a clone runs."""
     if name.kind == "protected":
-        if name.path.endswith("/.gitmodules") and not name.is_link:
+        if name.path.endswith(LIST) and not name.is_link:
             data = _content(name.path)
             return data is not None and not harmless_part(os.fsdecode(data))[1]
         return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))

@@ -12,7 +12,7 @@ from typing import cast
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.shortage import is_shortage
-from gripfast.host.shell.late import Protected, leads_home
+from gripfast.host.shell.late import LIST, Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
     Quarantined,
@@ -75,7 +75,8 @@ class ProtectedCopies:
                 copies[path] = copy
                 room -= len(copy.content)
         self._copies = copies
-        self._configs = frozenset(f"{owner}/config" for owner in protected.instructions)
+        lists = (path for path in protected.names if path.endswith(LIST))
+        self._configs = frozenset((*(f"{owner}/config" for owner in protected.instructions), *lists))
         self._files = self._known(found) if suspect else frozenset(found)
         self._protected = protected
         self._names = {path: _kind(path) for path, name in protected.names.items() if not name.is_link}
@@ -111,7 +112,7 @@ class ProtectedCopies:
                 continue
             link = self._link_above(path)
             taken += filter(None, [take_out(link, CHANGED) if link else None])
-            if self._may_stay(path, copy):
+            if path not in replaced and self._may_stay(path, copy):
                 del self._copies[path]
             else:
                 taken += self._restored(path, copy)
@@ -130,7 +131,7 @@ class ProtectedCopies:
         if path not in self._configs or now is None or now == copy.content:
             yield from _restored(path, copy, copy.content, CHANGED)
             return
-        where = os.path.dirname(os.path.dirname(path))
+        where = os.path.dirname(path if path.endswith(LIST) else os.path.dirname(path))
         judged = changed_part(os.fsdecode(copy.content), os.fsdecode(now), where, self._find_unseen())
         wanted = os.fsencode(judged.text)
         if wanted != now:
@@ -161,9 +162,10 @@ def _files(protected: Protected) -> Iterator[tuple[str, str]]:
     """Files whose content counts: protected ones, those in protected directories, and what git follows; each with
     what may be removed as a whole."""
     for path, name in protected.names.items():
-        if name.is_link or (name.kind == "protected" and path in protected.loose):
+        is_list = path.endswith(LIST)
+        if name.is_link or (name.kind == "protected" and path in protected.loose and not is_list):
             continue
-        if name.kind == "protected":
+        if name.kind == "protected" and not is_list:
             yield from ((file, "") for file in _below(path))
         elif not os.path.isdir(path):
             yield path, path

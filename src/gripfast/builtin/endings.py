@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Sequence
 
 from gripfast.host.files.changes import Changes
@@ -12,6 +13,7 @@ from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.escape import escaped
 
 SHOWN = 20
+_MANY = 8
 # Files that coding agents follow. They are the user's to edit with an agent's help, so they are not protected.
 _INSTRUCTIONS = frozenset(
     "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md CONVENTIONS.md SKILL.md "
@@ -86,8 +88,24 @@ def would_change(found: Differences, fs: ScopedFs) -> Iterator[str]:
 
 
 def _names(paths: Sequence[str], fs: ScopedFs) -> str:
-    shown = ", ".join(fs.show_real(path) for path in paths[:SHOWN])
-    return f"{shown} and {len(paths) - SHOWN} more" if len(paths) > SHOWN else shown
+    names = [fs.show_real(path) for path in paths]
+    if len(names) > SHOWN:
+        names = list(_gathered(names))
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+
+
+def _gathered(names: Sequence[str]) -> Iterator[str]:
+    """Names, and one line for each directory with many of them: what a build made must not hide what else changed."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        folders = name.split("/")[:-1]
+        groups.setdefault("/".join(folders[: 3 if name.startswith("/") else 1]) or name, []).append(name)
+    for group in sorted(groups.values(), key=lambda group: len(group) > _MANY):
+        if len(group) > _MANY:
+            yield f"{posixpath.commonpath(map(posixpath.dirname, group))}/ ({len(group)} files)"
+        else:
+            yield from group
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:

@@ -339,6 +339,14 @@ def test_doctor_tells_what_this_machine_offers(project: Path) -> None:
     assert findings["Bash sandbox"]["words"].split(":")[0] in ("bwrap", "landlock", "none")
 
 
+def test_doctor_looks_at_the_workspace_it_is_given(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / ".gripfast.toml").write_text('network = "off"\n', encoding="utf-8")
+    words = {one["what"]: one["words"] for one in json.loads(run("doctor", "--json", "--root", str(other)).stdout)}
+    assert "network" in words["configuration"] or str(other) in words["configuration"]
+    assert run("doctor", "--root", str(other / "none")).exit_code == 2
+
+
 def test_doctor_warns_where_an_agent_could_change_the_server_itself(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

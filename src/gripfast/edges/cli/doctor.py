@@ -41,14 +41,21 @@ class Finding:
 
 
 @click.command(short_help="Show what protects files and commands on this machine.")
+@click.option(
+    "--root",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="The workspace; default: the current directory.",
+)
 @click.option("--config", "config_file", metavar="FILE", help="Your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(config_file: str | None, as_json: bool) -> None:
+def doctor(root: str, config_file: str | None, as_json: bool) -> None:
     """Show what protects files and commands on this machine, and what could be improved.
 
     Exits with 1 if something required does not work.
     """
-    findings = list(_examined(config_file))
+    findings = list(_examined(root, config_file))
     if as_json:
         say_json([asdict(finding) for finding in findings])
     else:
@@ -58,26 +65,30 @@ def doctor(config_file: str | None, as_json: bool) -> None:
     sys.exit(1 if any(finding.state == "bad" for finding in findings) else 0)
 
 
-def _examined(config_file: str | None) -> Iterator[Finding]:
+def _examined(root: str, config_file: str | None) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("gripfast", "good", f"{version('gripfast')} on Python {platform.python_version()}, {system}")
-    yield _own_code()
+    yield _own_code(root)
     yield _tried("files", _confinement)
     yield _tried("ripgrep", lambda: Finding("ripgrep", "good", find_rg()))
     yield _sandbox()
-    yield _tried("network", lambda: _network(config_file))
+    yield _tried("network", lambda: _network(root, config_file))
     yield _tried("caches", _caches)
     yield _tried("quarantine", _quarantine)
     yield _tried("outputs", lambda: Finding("outputs", "good", f"stored in {private_directory(cache_directory())}"))
     yield _tried("state", lambda: Finding("state", "good", f"stored in {private_directory(state_directory())}"))
-    yield _tried("configuration", lambda: _configured(config_file))
-    yield _tried("rules", lambda: Finding("rules", "good", read_settings(config_file=config_file).rules_in_words()))
+    yield _tried("configuration", lambda: _configured(root, config_file))
+    yield _tried("rules", lambda: _rules(root, config_file))
     for package, (extra, use) in _EXTRAS.items():
         yield _extra(package, extra, use)
 
 
-def _own_code() -> Finding:
-    place = own_code_beneath(".")
+def _rules(root: str, config_file: str | None) -> Finding:
+    return Finding("rules", "good", read_settings([root], config_file=config_file).rules_in_words())
+
+
+def _own_code(root: str) -> Finding:
+    place = own_code_beneath(root)
     if place is None:
         return Finding("its own code", "good", "outside this directory")
     if choose().level != "none":
@@ -114,8 +125,8 @@ def _sandbox() -> Finding:
     )
 
 
-def _network(config_file: str | None) -> Finding:
-    config = load_config(config_file, ["."])
+def _network(root: str, config_file: str | None) -> Finding:
+    config = load_config(config_file, [root])
     network = parse_network(config.network)
     within_network(choose(config.sandbox), network)
     words = network.words.removeprefix("network ")
@@ -134,8 +145,8 @@ def _quarantine() -> Finding:
     return Finding("quarantine", "fair" if count else "good", words)
 
 
-def _configured(config_file: str | None) -> Finding:
-    config = load_config(config_file, ["."])
+def _configured(root: str, config_file: str | None) -> Finding:
+    config = load_config(config_file, [root])
     words = ", ".join(config.files) or "none: the defaults apply"
     ignored = f"; ignored: {'; '.join(config.ignored)}" if config.ignored else ""
     return Finding("configuration", "fair" if config.ignored else "good", words + ignored)

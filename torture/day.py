@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,10 @@ _CAN_RUN = """import anyio, subprocess, gripfast.host.shell.shells
 from gripfast.host.program.programs import interpreter
 subprocess.run([interpreter(), "-c", ""], check=True)"""
 _OWN = (".cache/gripfast", ".local/state/gripfast")
-_CLONE = "git -c protocol.file.allow=always clone -q"
+_FILES = "git -c protocol.file.allow=always"
+_CLONE = f"{_FILES} clone -q"
+# What real pytest needs, by the names of its packages.
+_PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 # Each step with the program that it needs. One shell runs them all, in this order.
 STEPS: tuple[tuple[str, str, str], ...] = (
     ("git commit", "git", "echo a > a.txt && git add -A && git commit -qm first && git log --oneline | grep first"),
@@ -49,6 +53,11 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         "git",
         "git -C ../tree add -A && git -C ../tree commit -qm t && git log topic | grep -q t",
     ),
+    (
+        "git worktree remove",
+        "git",
+        "git worktree move ../tree ../moved && git worktree remove ../moved && test ! -e ../moved",
+    ),
     ("git clone", "git", "git clone -q . ../copy && git -C ../copy log --oneline | grep merged"),
     (
         "commit in a clone",
@@ -56,7 +65,15 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         "cd ../copy && echo d > d && git add d && git commit -qm d; r=$?; cd ../app; exit $r",
     ),
     ("git submodule", "git", "git submodule foreach -q 'git log --oneline' | grep lib && git submodule status"),
+    ("git submodule update", "git", f"{_FILES} submodule update --init && git submodule status | grep -q '^ .* lib'"),
+    (
+        "git submodule add",
+        "git",
+        f"cd ../copy && {_FILES} submodule --quiet add ../lib-origin more && git commit -qm more; r=$?; "
+        "cd ../app; exit $r",
+    ),
     ("clone with submodules", "git", f"{_CLONE} --recurse-submodules . ../whole && test -f ../whole/lib/tiny.py"),
+    ("rm of a clone", "git", "rm -rf ../whole && test ! -e ../whole"),
     (
         "commit in a submodule",
         "git",
@@ -71,11 +88,9 @@ STEPS: tuple[tuple[str, str, str], ...] = (
     (
         "pytest",
         "python3",
-        "printf '#!/bin/sh\\nexec python -m unittest -q \"$@\"\\n' > .venv/bin/pytest && "
-        "chmod +x .venv/bin/pytest && mkdir -p tests && touch tests/__init__.py && "
-        "printf 'import unittest, tiny\\nclass T(unittest.TestCase):\\n def test(self): pass\\n' "
-        "> tests/test_a.py && "
-        "pytest tests.test_a",
+        "pip install -q --no-index --find-links ../wheels pytest && mkdir -p tests && "
+        "printf 'import tiny\\ndef test_x():\\n    assert tiny.x == 1\\n' > tests/test_a.py && "
+        "pytest -q tests | grep '1 passed'",
     ),
     (
         "uv",
@@ -147,6 +162,7 @@ def _walked(room: Path, level: str) -> dict[str, Any]:
     program, user = _interpreter(environment)
     if user == "a plain user":
         subprocess.run(["chown", "-R", f"{_PLAIN_USER}:{_PLAIN_USER}", str(room)], check=True)
+        program = _with_rust(program, room, environment)
     done = subprocess.run(
         [*program, "-m", "torture.day", str(room), level], env=environment, cwd="/", capture_output=True, timeout=1800
     )
@@ -164,6 +180,21 @@ def _interpreter(environment: dict[str, str]) -> tuple[list[str], str]:
     return [sys.executable], "root" if os.geteuid() == 0 else "a plain user"
 
 
+def _with_rust(program: list[str], room: Path, environment: dict[str, str]) -> list[str]:
+    """The same with root's toolchain of Rust, where a plain user can't reach it: mounted in its own name space."""
+    reaches = subprocess.run([*program[:-1], "rustc", "--version"], env=environment, cwd="/", capture_output=True)
+    if os.geteuid() != 0 or reaches.returncode == 0 or not (shutil.which("rustc") and shutil.which("unshare")):
+        return program
+    asked = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True)
+    if asked.returncode:
+        return program
+    place = room / "rust-toolchain"
+    place.mkdir()
+    environment["PATH"] = f"{place}/bin:{environment['PATH']}"
+    script = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", script, asked.stdout.strip(), str(place), *program]
+
+
 # ---- before the day ----
 
 
@@ -178,6 +209,8 @@ def prepared(room: Path) -> None:
         (home / name).write_text(text)
     work.mkdir()
     _wheel(work / "tiny-1.0-py3-none-any.whl")
+    for name in _PYTEST:
+        _wheel_of(name, work / "wheels")
     _npm_package(work)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
     script = """
@@ -201,6 +234,20 @@ def _wheel(place: Path) -> None:
     with zipfile.ZipFile(place, "w") as wheel:
         for name, text in parts.items():
             wheel.writestr(name, text)
+
+
+def _wheel_of(name: str, folder: Path) -> None:
+    """A wheel made of a package as it is installed here."""
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        return
+    folder.mkdir(exist_ok=True)
+    files = [file for file in found.files or () if file.parts[0] != ".." and "__pycache__" not in file.parts]
+    with zipfile.ZipFile(folder / f"{name}-{found.version}-py3-none-any.whl", "w") as wheel:
+        for file in files:
+            if file.name not in ("INSTALLER", "REQUESTED", "direct_url.json"):
+                wheel.write(str(file.locate()), str(file))
 
 
 def _npm_package(work: Path) -> None:

@@ -103,6 +103,11 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         "npm",
         "npm install --silent --no-audit --no-fund --offline ../tiny-1.0.0.tgz && test -d node_modules/tiny",
     ),
+    (
+        "npm install -g",
+        "npm",
+        "npm install -g --silent --no-audit --no-fund --offline ../tiny-1.0.0.tgz && $(npm prefix -g)/bin/tiny",
+    ),
     ("npm script", "npm", "npm pkg set scripts.hi='tiny' --silent && npm run --silent hi | grep tiny"),
     ("npx", "npx", "npx --offline tiny | grep tiny"),
     ("a program of node_modules", "npm", "tiny | grep tiny"),

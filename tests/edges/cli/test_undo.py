@@ -180,3 +180,15 @@ def test_a_session_whose_server_was_killed_says_that_its_record_is_not_whole(ben
     for _ in range(2):
         assert cut in bench.run("undo", "--all", code=3).output
     assert cut in bench.run("diff").output
+
+
+def test_an_undo_goes_on_where_the_last_call_changed_what_may_not_be_written_any_more(
+    bench: Bench, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    bench.write("new", "n\n")
+    late = json.dumps({"file_path": str(tmp_path / "data/x"), "content": "x\n"})
+    bench.run("call", "Write", late, "--session", "s", "--writable", str(tmp_path / "data"))
+    assert "new: " in bench.run("undo").output
+    assert not (bench.root / "new").exists() and (tmp_path / "data/x").exists()
+    assert "refused" in bench.run("undo", code=3).output

@@ -67,7 +67,7 @@ def undo(
     """
     record.collect()
     known = record.calls()
-    chosen = _chosen(known, calls, since, all)
+    chosen = _chosen(known, calls, since, all, [directory.real for directory in record.fs.scope.write])
     plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)
     numbers = tuple(call.number for call in chosen)
     saved = tuple(map(record.fs.show_real, plan.foreign))
@@ -98,9 +98,13 @@ def _perform(record: Record, plan: _Plan, entry: CallEntry, numbers: Sequence[in
 
 
 def _chosen(
-    known: Sequence[RecordedCall], numbers: Sequence[int] | None, since: float | None, every: bool
+    known: Sequence[RecordedCall],
+    numbers: Sequence[int] | None,
+    since: float | None,
+    every: bool,
+    write: Sequence[str],
 ) -> list[RecordedCall]:
-    """The calls to take back, in their order."""
+    """The calls to take back, in their order. Unasked, none that changed only what may not be written any more."""
     if numbers is not None:
         missing = set(numbers) - {call.number for call in known}
         if missing:
@@ -112,7 +116,8 @@ def _chosen(
     left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
     if not left:
         raise NothingToUndo("no call of this session has changed anything that is not undone already")
-    return left[-1:]
+    here = [call for call in left if any(is_below(change.path, *write) for change in call.changes)]
+    return (here or left)[-1:]
 
 
 class NothingToUndo(NotFound):

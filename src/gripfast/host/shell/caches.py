@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gripfast.host.program.places import cache_directory, private_directory
@@ -78,6 +78,17 @@ _VARIABLES: Mapping[str, str] = {
 }
 
 
+# Where tools install programs for all projects. Not on PATH: rules judge programs by their names, and whoever writes
+# there chooses what a name means.
+_INSTALLED: Mapping[str, str] = {
+    "UV_TOOL_DIR": "tools/uv",
+    "UV_TOOL_BIN_DIR": "tools/bin",
+    "PIPX_HOME": "tools/pipx",
+    "PIPX_BIN_DIR": "tools/bin",
+    "npm_config_prefix": "tools/npm",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Caches:
     """What a sandbox adds for caches: `over` are pairs of our directory and the user's, `shown` is what of the user's
@@ -105,9 +116,12 @@ def caches_for(level: str, write: Sequence[str]) -> Caches:
         folder = str(private_directory(caches_folder()))
     except (OSError, RuntimeError):  # no home, or a full or read-only disk: tools then do without
         return NO_CACHES
+    installed = tuple((name, f"{folder}/{place}") for name, place in _INSTALLED.items())
     if level == "landlock":
-        return Caches(folder, variables=tuple((name, f"{folder}/{place}") for name, place in _VARIABLES.items()))
-    return _laid_over(folder, write)
+        named = tuple((name, f"{folder}/{place}") for name, place in _VARIABLES.items())
+        return Caches(folder, variables=(*named, *installed))
+    over = _laid_over(folder, write)
+    return replace(over, variables=(*over.variables, *installed))
 
 
 def _laid_over(folder: str, write: Sequence[str]) -> Caches:

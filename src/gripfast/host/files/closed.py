@@ -81,13 +81,15 @@ class ClosedNames:
         waiting: list[tuple[str, _Extent]] = []
         waiting.extend((root, "all") for root in self._roots)
         waiting.extend((place, "denied") for place in self._outside if os.path.isdir(place))
-        until = time.monotonic() + _WIDE_SECONDS if self._wide else float("inf")
-        while waiting and time.monotonic() < until:
-            path, extent = waiting.pop(0) if self._wide else waiting.pop()
+        until = time.monotonic() + _WIDE_SECONDS if self._wide else 0.0
+        while waiting and (not until or time.monotonic() < until):
+            path, extent = waiting.pop(0) if until else waiting.pop()
             listing = self._listing(path, extent)
             if listing is not None:
-                found += listing.found
-                waiting += listing.below
+                if listing.found:
+                    found += listing.found
+                if listing.below:
+                    waiting += listing.below
         return tuple(dict.fromkeys(found))
 
     def _starts(self) -> Iterator[tuple[ClosedName, ...]]:

@@ -112,14 +112,17 @@ class Brokers:
     def _take_late_names(self) -> None:
         """What commands made. Only what was there before them, or may stay, is known to the next look."""
         assert self._seen is not None, "somebody looked before the command"
+        self._taken += self._copies.take_new() if self._copies else []
+        looks = [self._look_again()]  # one for two: each costs a stat of every directory
         if self._settings is not None:
             self._taken += self._settings.settle()
-            now = protected_now(self._look_again()).instructions.keys()
+            now = protected_now(looks[0]).instructions.keys()
             for owner in (now - self._seen.instructions.keys()) | (now & self._seen.made):
                 self._settings.make_whole(f"{owner}/config")
-        self._taken += self._copies.take_new() if self._copies else []
         loose = self._seen.loose
-        taken, self._seen = undo_late_names(self._seen, self._look_again, self._roots)
+        taken, self._seen = undo_late_names(
+            self._seen, lambda: looks.pop() if looks else self._look_again(), self._roots
+        )
         self._taken += taken
         if self._seen.loose != loose:
             remember(self._seen.loose, self._roots)

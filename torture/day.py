@@ -69,7 +69,7 @@ STEPS: tuple[tuple[str, str, str], ...] = (
     (
         "git submodule add",
         "git",
-        f"cd ../copy && {_FILES} submodule --quiet add ../lib-origin more && git commit -qm more; r=$?; "
+        f"cd ../copy && {_FILES} submodule --quiet add $PWD/../lib-origin more && git commit -qm more; r=$?; "
         "cd ../app; exit $r",
     ),
     ("clone with submodules", "git", f"{_CLONE} --recurse-submodules . ../whole && test -f ../whole/lib/tiny.py"),

@@ -203,6 +203,8 @@ def _mount(path: str, kind: MountKind) -> Mount | None:
         found = os.lstat(path)
     except OSError:
         return None
+    if stat.S_ISLNK(found.st_mode):
+        return None  # links in a circle lead nowhere, and can't be mounted over
     # A directory's ctime moves with every name made in it; a file's only when it is written or replaced.
     changed = 0 if stat.S_ISDIR(found.st_mode) or kind == "hide" else found.st_ctime_ns
     return Mount(path, kind, (found.st_dev, found.st_ino, found.st_mode, changed))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gripfast.host.files.gitconfig import Judged, changed_part
@@ -287,6 +287,7 @@ VALUES = st.text(st.sampled_from('a!:e\\"#; \t\r'), max_size=6)
 LINES = st.one_of(HEADS, st.builds("\t{} = {}".format, NAMES, VALUES), VALUES)
 
 
+@settings(deadline=None)
 @given(st.lists(LINES, max_size=8), st.lists(LINES, max_size=8))
 def test_whatever_a_command_writes_only_known_settings_are_new(before: list[str], after: list[str]) -> None:
     old, new = "\n".join(before), "\n".join(before + after)

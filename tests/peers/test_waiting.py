@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import threading
 import time
@@ -19,6 +21,7 @@ from peers.test_opencode import run_opencode
 from scripted_model import Script, scripted_model
 
 ASKS = '[permissions]\ndefault_action = "ask"\n'
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LONG = "echo run >> runs; sleep 90; echo finished"
 
 
@@ -51,14 +54,49 @@ def approve_first(home: Path, codes: list[int]) -> None:
     codes += [subprocess.run([*GRIPFAST, "approve", waiting[0].id], env=env, check=False).returncode]
 
 
+def approve_on_page(home: Path, codes: list[int]) -> None:
+    """Opens the console in a browser, and presses Approve as soon as a question is there."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everywhere
+
+    env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    with (
+        subprocess.Popen([*GRIPFAST, "console"], env=env, cwd=home, stderr=subprocess.PIPE, text=True) as console,
+        sync_playwright() as playwright,
+    ):
+        assert console.stderr is not None
+        (link,) = re.findall(r"http://\S+", console.stderr.readline())
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            page = browser.new_page()
+            page.goto(link)
+            page.get_by_role("button", name="Approve", exact=True).click(timeout=200_000)
+            page.locator("article.question").wait_for(state="detached")
+            codes.append(0)
+        finally:
+            browser.close()
+            console.terminate()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_question_is_answered_from_the_page(project: Path, tmp_path: Path, name: str) -> None:
+    pytest.importorskip("playwright")
+    answered_by(approve_on_page, project, tmp_path, name)
+
+
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_question_is_answered_from_another_terminal(project: Path, tmp_path: Path, name: str) -> None:
+    answered_by(approve_first, project, tmp_path, name)
+
+
+def answered_by(answer: Callable[[Path, list[int]], None], project: Path, tmp_path: Path, name: str) -> None:
+    """A client calls Bash under rules that ask, and somebody says yes elsewhere: the command runs once."""
     prefix, play = CLIENTS[name]
     own = tmp_path / ".config" / "gripfast" / "gripfast.toml"
     own.parent.mkdir(parents=True)
     own.write_text(ASKS, encoding="utf-8")
     codes: list[int] = []
-    person = threading.Thread(target=approve_first, args=(tmp_path, codes))
+    person = threading.Thread(target=answer, args=(tmp_path, codes))
     person.start()
     with scripted_model((f"{prefix}Bash", {"command": "echo run >> runs; echo approved-and-run"})) as model:
         play(model, project, tmp_path)

@@ -389,6 +389,24 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
         f"{HTTP} -k state_of_its_own",
     ),
     Guard(
+        "a session runs on one server at a time",
+        "host/stores/embedded_sessions.py::EmbeddedSessions.lease",
+        never("_holds"),
+        "tests/host/test_session_stores.py -k only_one_server",
+    ),
+    Guard(
+        "what a server saves under an old fence is refused",
+        "host/stores/embedded_sessions.py::EmbeddedSessions.save",
+        never("rowcount"),
+        "tests/host/test_session_stores.py -k is_silent",
+    ),
+    Guard(
+        "a stored path outside the roots does not count as read",
+        "builtin/shared_state.py::SharedState._restored",
+        never("_is_inside"),
+        "tests/builtin/test_shared_state.py -k ignored",
+    ),
+    Guard(
         "a session belongs to the token that began it",
         "edges/mcp/http.py::_user",
         value("client_id", by="'anyone'"),

@@ -28,7 +28,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 EXTRA_OF = {
     "edges/mcp/": "mcp",
     "edges/console/": "mcp",
-    "host/stores/redis_store.py": "redis",
+    "host/stores/redis_link.py": "redis",
     "host/files/pdf_child.py": "pdf",
     "adapters/pydantic_ai/": "pydantic-ai",
     "adapters/langchain.py": "langchain",

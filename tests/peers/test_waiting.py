@@ -106,8 +106,8 @@ def answered_by(answer: Callable[[Path, list[int]], None], project: Path, tmp_pa
     assert (project / "runs").read_text(encoding="utf-8") == "run\n"
 
 
-@pytest.mark.skipif("GRIPFAST_LONG" not in os.environ, reason="takes 100 seconds; set GRIPFAST_LONG to run it")
-@pytest.mark.parametrize("name", ["codex", "claude"])
+@pytest.mark.skipif("GRIPFAST_LONG" not in os.environ, reason="takes 100 seconds each; set GRIPFAST_LONG to run it")
+@pytest.mark.parametrize("name", ["codex", "claude", "opencode"])
 def test_a_command_of_90_seconds_is_answered_and_runs_once(project: Path, tmp_path: Path, name: str) -> None:
     prefix, play = CLIENTS[name]
     call = (f"{prefix}Bash", {"command": LONG})

@@ -23,6 +23,7 @@ from gripfast.errors import ToolError
 from gripfast.host.files.guard import Identity, Seen
 from gripfast.host.program.machine import kernel_name
 from gripfast.host.program.places import is_directory
+from gripfast.text.below import is_below
 
 _READ = "read "
 MOST_READS = 10_000
@@ -171,8 +172,8 @@ class SharedState:
         return found, broken
 
     def _is_inside(self, path: str) -> bool:
-        places = [directory.real.rstrip("/") for directory in self._session.fs.scope.read]
-        return any(path == place or path.startswith(f"{place}/") for place in places)
+        readable = self._session.fs.scope.read
+        return readable is None or is_below(path, *(directory.real for directory in readable))
 
 
 def _parsed(adapter: TypeAdapter[Any], value: bytes | None) -> tuple[Any, bool]:

@@ -13,12 +13,12 @@ from gripfast.call.cache import OutputCache, Store
 
 
 @pytest.fixture(scope="session")
-def sharedrunning_redis() -> Iterator[RedisServer]:
+def shared_redis() -> Iterator[RedisServer]:
     yield from running_redis()
 
 
 @pytest.fixture
-def ownrunning_redis() -> Iterator[RedisServer]:
+def own_redis() -> Iterator[RedisServer]:
     """A store that a test may break."""
     yield from running_redis()
 

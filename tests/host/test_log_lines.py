@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 
 from gripfast.host.program import log_lines
 from gripfast.host.program.log_lines import LogLines
@@ -24,8 +25,10 @@ def test_what_nobody_reads_is_dropped_and_counted() -> None:
     os.set_blocking(writing, True)
     lines = LogLines(writing)
     large = "x" * 70_000  # more than a pipe takes: the thread waits in its first write
-    for _ in range(log_lines.MOST_WAITING * 2 + 10):
-        lines.write("more" if _ else large)
+    lines.write(large)
+    select.select([reading], [], [], 60)  # it does now
+    for _ in range(log_lines.MOST_WAITING * 2 + 9):
+        lines.write("more")
     with open(reading, encoding="utf-8") as file:
         closing = LogLines.close
         found: list[str] = []

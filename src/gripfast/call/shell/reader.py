@@ -40,6 +40,8 @@ def read_script(line: str) -> Script | NotProvable:
     problem = line_problem(line)
     if problem is not None:
         return NotProvable(problem)
+    if _splits_a_redirection(line):
+        return NotProvable("a redirection and its number are on two lines")
     reader = _Reader(line)
     try:
         reader.commands_until(frozenset({""}))
@@ -52,11 +54,24 @@ def read_script(line: str) -> Script | NotProvable:
     return Script(tuple(reader.commands), tuple(reader.variables.values), reader.is_fed)
 
 
+def _splits_a_redirection(line: str) -> bool:
+    """Whether `2`, an escaped newline and `>` follow each other: bash joins them to one redirection."""
+    for operator in re.finditer("[<>]", line):
+        at, digits, joined = operator.start(), False, False
+        while at and (line[at - 1] in "0123456789" or line[max(at - 2, 0) : at] == "\\\n"):
+            digits, joined, at = (True, joined, at - 1) if line[at - 1] != "\n" else (digits, True, at - 2)
+        if digits and joined:
+            return True
+    return False
+
+
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*+")
 _BLANKS_AND_COMMENT = re.compile(r"(?:[ \t]|\\\n)*+(?:#[^\n]*+)?+")
 _AFTER_WORD = r"(?=[ \t\n;&|()<>]|\Z)"
 _BLANK_STARTS = frozenset(" \t\\#")
 _OPERATOR_STARTS = frozenset(";&|\n)")
+# `{}` as find and xargs take it. With a comma and a brace behind it, bash expands it: `{},b}` is `}` and `b`.
+_PLAIN_BRACES = re.compile(rf"\{{\}}[A-Za-z0-9_./-]*+{_AFTER_WORD}")
 _REDIRECT_STARTS = frozenset("<>&0123456789")
 _SYNTAX = re.compile(
     rf"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|in|\{{|\}}|!|\[\[|time){_AFTER_WORD}"
@@ -693,7 +708,7 @@ class _Reader:
         word.unknown(many=not quoted)
 
     def _brace(self, word: _Building) -> None:
-        if not self.text.startswith("{}", self.at):
+        if not _PLAIN_BRACES.match(self.text, self.at):
             raise _StopError(f"`{{` is expanded by the shell unless it is quoted (character {self.at + 1})")
         word.literal("{}")
         self.at += 2

@@ -280,12 +280,14 @@ class LineRules:
         argv, places = places.as_git_moves(argv)
         argv = places.as_activated(argv)
         plain, named = plainly(argv), self._by_name(argv)
+        ways = (argv,) if named is argv and plain is argv else (argv, plain, named)
         for known in _about(self.allows, plain[0]):
             if before is not None and known.order > before:
                 break
-            ways = (argv, plain) if known.rule.pattern in VERSIONS else (argv, plain, named)
-            words = next((way for way in ways if known.pattern.allows(way)), None)
-            if words is None:
+            for words in (argv, plain) if known.rule.pattern in VERSIONS else ways:
+                if known.pattern.allows(words):
+                    break
+            else:
                 continue
             problem = self._problem(known, words, places)
             if problem is None:
@@ -298,7 +300,7 @@ class LineRules:
     def _by_name(self, argv: Argv) -> Argv:
         """The command with the bare name of a program in the project's environment: `.venv/bin/pytest` is pytest."""
         path = str(argv[0])
-        found = _OWN_PROGRAM.fullmatch(path)
+        found = _OWN_PROGRAM.fullmatch(path) if "/" in path else None
         if found is None or self.places.workspace.outside(path):
             return argv
         named = (found[1] or found[2], *argv[1:])

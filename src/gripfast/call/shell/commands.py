@@ -37,7 +37,9 @@ class CommandPattern:
 
     def allows(self, argv: Argv) -> bool:
         """Matches narrowly: the program's exact name, and no wildcard matches the dash of an option."""
-        return self._long_enough(argv) and all(map(_strictly, self.words, argv))
+        if len(argv) < len(self.words) or (len(argv) > len(self.words) and not self.open_end):
+            return False
+        return all(map(_strictly, self.words, argv))
 
     def catches(self, words: Sequence[Word | None], start: int = 0) -> bool:
         """Matches widely: whatever the program's directory and the case of its name. None is an unknown word."""
@@ -142,9 +144,12 @@ class Tables:
         if not isinstance(first, str):
             return None
         most = 3 if self.has_subcommands(first) else 1
-        known = next((at for at, word in enumerate(argv[:most]) if not isinstance(word, str)), most)
-        for length in range(min(known, len(argv)), 0, -1):
-            name = first if length == 1 else " ".join(map(str, argv[:length]))
+        names = [first]
+        for word in argv[1:most]:
+            if not isinstance(word, str):
+                break
+            names.append(f"{names[-1]} {word}")
+        for name in reversed(names):
             program = self.extra.get(name) or PROGRAMS.get(name)
             if program is not None:
                 return name, program
@@ -194,7 +199,7 @@ def open_words_problem(
             program,
             name,
             argv[1 + skipped :],
-            spelled_out={at - skipped for at in spelled_out},
+            spelled_out={at - skipped for at in spelled_out} if skipped else spelled_out,
             places=places,
             inside_only=inside_only,
         )

@@ -78,6 +78,7 @@ _SYNTAX = re.compile(
 )
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|[;&|\n)]")
 _REDIRECT = re.compile(r"(?P<fd>[0-9]{0,2}+)(?P<way><<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())|(?P<both>&>>?)")
+_DESCRIPTOR = re.compile(rf"(?:[0-9]+-?|-){_AFTER_WORD}")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)", re.ASCII)
 _NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*{_AFTER_WORD}", re.ASCII)
 _DELIMITER = re.compile(
@@ -142,12 +143,10 @@ class _Reader:
             raise _StopError(f"more than {DEEPEST} commands inside each other")
 
     def _skip_newlines(self) -> None:
-        while True:
+        self._skip_blanks()
+        while self.text.startswith("\n", self.at):
+            self._newline()
             self._skip_blanks()
-            if self.text.startswith("\n", self.at):
-                self._newline()
-            else:
-                return
 
     def _skip_blanks(self) -> None:
         """Blanks, continued lines, and a comment where one may start."""
@@ -167,21 +166,25 @@ class _Reader:
             if self.heredocs:
                 raise _StopError("a here-document has no text")
             return ""
-        for end in (";;&", ";;", ";&", ")"):
-            if end in ends and self.text.startswith(end, self.at):
-                if self.heredocs:
-                    raise _StopError("a here-document has no text")
-                self.at += len(end)
-                return end
+        if self.text[self.at] in ";)":
+            return self._end_of_inner(ends)
         word = _SYNTAX.match(self.text, self.at)
         if word is not None and word[0] in ends:
             self.at = word.end()
             return word[0]
         return None
 
+    def _end_of_inner(self, ends: Collection[str]) -> str | None:
+        for end in (";;&", ";;", ";&", ")"):
+            if end in ends and self.text.startswith(end, self.at):
+                if self.heredocs:
+                    raise _StopError("a here-document has no text")
+                self.at += len(end)
+                return end
+        return None
+
     def _between(self, ends: Collection[str]) -> None:
         """Reads what follows a pipeline: an operator that continues it, or an end, which is left to the caller."""
-        self._skip_blanks()
         operator = _OPERATOR.match(self.text, self.at)
         if operator is None:
             if self.at < len(self.text):
@@ -211,11 +214,8 @@ class _Reader:
     def _pipeline(self) -> None:
         if self.inner and self.inner[-1].has_heredoc:
             raise _StopError("a command after a here-document inside `$( )`")
-        for prefix in ("!", "time", "!"):
-            word = _SYNTAX.match(self.text, self.at) if self.text.startswith(prefix, self.at) else None
-            if word is not None and word[0] == prefix:
-                self.at = word.end()
-                self._skip_blanks_only()
+        if self.text.startswith(("!", "time"), self.at):
+            self._pipeline_prefixes()
         if self.text.startswith("-", self.at):
             raise _StopError("an option where a program's name should be")
         self._command()
@@ -227,6 +227,13 @@ class _Reader:
             self.at = operator.end()
             self._must_go_on(operator[0], ())
             self._command()
+
+    def _pipeline_prefixes(self) -> None:
+        for prefix in ("!", "time", "!"):
+            word = _SYNTAX.match(self.text, self.at)
+            if word is not None and word[0] == prefix:
+                self.at = word.end()
+                self._skip_blanks_only()
 
     # --- commands ---
 
@@ -461,7 +468,7 @@ class _Reader:
 
     def _value(self) -> Word:
         """What an assignment sets; it is one word, whatever it holds."""
-        if self.at >= len(self.text) or re.compile(r"[ \t\n;&|)<>]").match(self.text, self.at):
+        if self.at >= len(self.text) or self.text[self.at] in " \t\n;&|)<>":
             return ""
         if self.text.startswith("(", self.at):
             raise _StopError("an array")
@@ -487,7 +494,7 @@ class _Reader:
         if way in ("<<", "<<-"):
             self._heredoc(tabs=way == "<<-")
             return
-        if way in ("<&", ">&") and (number := re.compile(rf"(?:[0-9]+-?|-){_AFTER_WORD}").match(self.text, self.at)):
+        if way in ("<&", ">&") and (number := _DESCRIPTOR.match(self.text, self.at)):
             self.at = number.end()
             return
         self._skip_blanks_only()
@@ -554,9 +561,11 @@ class _Reader:
         if plain is not None:
             self.at = plain.end()
             return plain[0]
-        if (quoted := _QUOTED_VARIABLE.match(self.text, self.at)) is not None and not may_be_secret(quoted[1]):
-            self.at = quoted.end()
-            return Unknown(quoted[0])
+        if self.text.startswith('"$', self.at):
+            quoted = _QUOTED_VARIABLE.match(self.text, self.at)
+            if quoted is not None and not may_be_secret(quoted[1]):
+                self.at = quoted.end()
+                return Unknown(quoted[0])
         word = _Building(self.at)
         while self.at < len(self.text) and self._piece(word):
             pass

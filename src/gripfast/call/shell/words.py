@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,14 @@ Word: TypeAlias = str | Unknown
 Argv: TypeAlias = tuple[Word, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     """A file that the shell itself opens for a command."""
 
     way: Literal["read", "write"]
     target: Word
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One simple command: what is set for it, what it opens, and its words (none for an assignment alone)."""
 
     words: Argv
@@ -137,9 +136,14 @@ def assignment_problem(name: str, value: Word | None, *, reads: bool = False) ->
         return None
     if isinstance(value, str) and name in _HARMLESS_VALUES and _HARMLESS_VALUES[name].fullmatch(value):
         return None
-    if _SET_BY_BASH.fullmatch(upper) or _READ_BY_PROGRAMS.fullmatch(upper):
+    if _may_change_what_runs(upper):
         return f"setting `{name}` may change what runs"
     return None
+
+
+@lru_cache(maxsize=256)
+def _may_change_what_runs(upper: str) -> bool:
+    return _SET_BY_BASH.fullmatch(upper) is not None or _READ_BY_PROGRAMS.fullmatch(upper) is not None
 
 
 _SECRET = re.compile(r".*(?:TOKEN|KEY|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH).*")

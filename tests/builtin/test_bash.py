@@ -227,6 +227,39 @@ def test_a_background_shell_is_followed_filtered_and_killed(tmp_path: Path) -> N
     run(main)
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("echo a; sleep 0.3; echo b; sleep 0.3; echo ready; sleep 987.{}", "ready\n[bash_1 is running;"),
+        ("printf rea; sleep 0.3; printf dy; sleep 987.{}", "ready\n[bash_1 is running;"),
+        ("echo a; sleep 0.3; echo b # {}", "[bash_1 has ended with exit code 0]"),
+    ],
+)
+def test_with_a_filter_a_look_waits_for_a_line_that_matches(tmp_path: Path, command: str, shown: str) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, command.format(fresh_mark()), run_in_background=True)
+            message = await session.call(
+                "BashOutput", {"bash_id": "bash_1", "filter": "^ready$", "wait_ms": 100_000}
+            )
+            assert message.text.startswith(shown)
+
+    run(main)
+
+
+def test_a_line_that_matches_and_was_shown_is_found_again_from_its_offset(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, f"echo ready; sleep 987.{fresh_mark()}", run_in_background=True)
+            await looked(session, "ready")
+            arguments = {"bash_id": "bash_1", "filter": "ready"}
+            again = await session.call("BashOutput", {**arguments, "offset": 0, "wait_ms": 100_000})
+            assert again.text.startswith("ready\n")
+            assert (await session.call("BashOutput", {**arguments, "wait_ms": 50})).text.startswith("[bash_1 is run")
+
+    run(main)
+
+
 async def looked(session: Session, until: str) -> str:
     """Looks until a word has come; all of what the looks gave, with the last state."""
     text = ""

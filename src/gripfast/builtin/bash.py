@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from anyio import to_thread
 from pydantic import Field
 
-from gripfast.builtin.bash_output import state_of
+from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
@@ -141,13 +141,7 @@ class Running:
 async def _attached(shell: Background, seconds: float, cache: OutputCache, shells: Shells) -> TextResult:
     """The same command again, soon after an answer said that it goes on: it is waited for, and not run again."""
     await shells.wait_for_end(shell, seconds)
-    sink = cache.sink(room=shells.max_output)
-    try:
-        for piece in shell.news():
-            await sink.feed(piece)
-        streamed = await sink.finish()
-    finally:
-        sink.abandon()
+    streamed = await stored(shell.news(), cache, shells)
     notes = [f"[this is {shell.name}, which the same command started before; it was not run again]", *state_of(shell)]
     code = None if shell.ended is None else shell.ended.shell_code
     return TextResult(with_notes(plain(streamed.text), notes), streamed.ref, code)

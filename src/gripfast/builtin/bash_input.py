@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gripfast.builtin.bash_output import state_of
+from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
@@ -39,17 +39,11 @@ async def bash_input(
     fs: Annotated[ScopedFs, Depends(FS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> TextResult:
-    """Sends text to a background shell, and shows what it printed since the last look."""
+    """Sends text to a background shell, and shows what it printed since the last look. The user may be asked first."""
     shell = shells.look(bash_id)
     left = await shells.type_in(shell, text)
     await shells.settled(shell, wait_ms, text)
-    sink = cache.sink(room=shells.max_output)
-    try:
-        for piece in shell.news():
-            await sink.feed(piece)
-        streamed = await sink.finish()
-    finally:
-        sink.abandon()
+    streamed = await stored(shell.news(), cache, shells)
     notes = [_unread(left)] if left else []
     notes += [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
     return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)

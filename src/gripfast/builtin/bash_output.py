@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from gripfast.builtin.endings import ending, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
-from gripfast.call.cache import OutputCache
+from gripfast.call.cache import OutputCache, Streamed
+from gripfast.clock import monotonic
 from gripfast.errors import InvalidRegex, TimedOut
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
@@ -38,7 +40,9 @@ async def bash_output(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
     offset: Annotated[int | None, Field(description="Lines to skip; default: those already shown.")] = None,
     filter: Annotated[str | None, Field(description="Show only lines that match this regex.")] = None,
-    wait_ms: Annotated[int, Field(description="How long to wait for new output or the end.", ge=0, le=600_000)] = 0,
+    wait_ms: Annotated[
+        int, Field(description="How long to wait for new output (with filter: a match) or the end.", ge=0, le=600_000)
+    ] = 0,
     *,
     shells: Annotated[Shells, Depends(SHELL)],
     fs: Annotated[ScopedFs, Depends(FS)],
@@ -47,17 +51,40 @@ async def bash_output(
     """Shows what a background shell printed since the last call, and whether it runs or its exit code."""
     pattern = _pattern(filter)
     shell = shells.look(bash_id)
-    await shells.news(shell, wait_ms)
+    if pattern is None:
+        await shells.news(shell, wait_ms)
+    else:
+        await _match(shell, shell.start_of(offset), pattern, wait_ms, shells)
     pieces = shell.news(offset)
-    sink = cache.sink(room=shells.max_output)
-    try:
-        for piece in pieces if pattern is None else _matching(pieces, pattern):
-            await sink.feed(piece)
-        streamed = await sink.finish()
-    finally:
-        sink.abandon()
+    streamed = await stored(pieces if pattern is None else _matching(pieces, pattern), cache, shells)
     notes = [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
     return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)
+
+
+async def stored(pieces: Iterable[bytes], cache: OutputCache, shells: Shells) -> Streamed:
+    """What a background shell printed, cut to what an answer may have; the rest is in the cache."""
+    sink = cache.sink(room=shells.max_output)
+    try:
+        for piece in pieces:
+            await sink.feed(piece)
+        return await sink.finish()
+    finally:
+        sink.abandon()
+
+
+async def _match(shell: Background, start: int, pattern: regex.Pattern[str], wait_ms: int, shells: Shells) -> None:
+    """Waits until a line after `start` matches, or the shell has ended. An unfinished line is looked at again when
+    more of it has come."""
+    size, until = start, monotonic() + wait_ms / 1000
+    while (left := until - monotonic()) > 0:
+        await shells.news(shell, math.ceil(left * 1000), size)
+        size = shell.size
+        for line in _lines(shell.pieces(start, size)):
+            if _matches(line, pattern):
+                return
+            start += len(line) if line.endswith(b"\n") else 0
+        if not shells.is_running(shell):
+            return
 
 
 def _pattern(text: str | None) -> regex.Pattern[str] | None:
@@ -72,18 +99,23 @@ def _pattern(text: str | None) -> regex.Pattern[str] | None:
 
 
 def _matching(pieces: Iterator[bytes], pattern: regex.Pattern[str]) -> Iterator[bytes]:
-    """The matching lines, piece by piece."""
+    return (line for line in _lines(pieces) if _matches(line, pattern))
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, each with its newline, and what has come of the last one."""
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
-        yield b"".join(line + b"\n" for line in lines if _matches(line, pattern))
-    if rest and _matches(rest, pattern):
+        yield from (line + b"\n" for line in lines)
+    if rest:
         yield rest
 
 
 def _matches(line: bytes, pattern: regex.Pattern[str]) -> bool:
+    text = plain(line.removesuffix(b"\n").decode(errors="replace"))
     try:
-        return pattern.search(plain(line.decode(errors="replace")), timeout=_MATCH_SECONDS) is not None
+        return pattern.search(text, timeout=_MATCH_SECONDS) is not None
     except TimeoutError:
         raise TimedOut(f"`filter` {pattern.pattern!r} takes too long; use a simpler pattern") from None
 

@@ -326,8 +326,8 @@ class LineRules:
     def _what_is_unsafe_anyway(self, argv: Argv, places: LinePlaces) -> str | None:
         """What is unsafe even with every option allowed: changing what later words mean, or leaving the workspace."""
         argv = places.as_activated(argv)
-        if argv[0] in SHELL_STATE and not self._is_known_builtin(argv, places):
-            return f"`{argv[0]}` changes what later commands mean"
+        if argv[0] in SHELL_STATE and (problem := self._builtin_problem(argv, places)) is not None:
+            return problem
         if argv[0] == "env" and (problem := _environment_problem(argv)) is not None:
             return problem
         if (unknown := unknown_where_run(argv)) is not None:
@@ -341,14 +341,14 @@ class LineRules:
             return None if leaving is None else f"`{_shown(argv)}`: `{leaving}` leaves the workspace"
         return None
 
-    def _is_known_builtin(self, argv: Argv, places: LinePlaces) -> bool:
-        argv = plainly(argv)
-        found = self.tables.find(argv)
+    def _builtin_problem(self, argv: Argv, places: LinePlaces) -> str | None:
+        plain = plainly(argv)
+        found = self.tables.find(plain)
         if found is None:
-            return False
-        return found[1].operands not in ("names", "sets", "format", "test") or (
-            open_words_problem(argv, command_pattern(f"{found[0]} *"), self.tables, places, inside_only=False) is None
-        )
+            return f"`{argv[0]}` changes what later commands mean"
+        if found[1].operands not in ("names", "sets", "format", "test"):
+            return None
+        return open_words_problem(plain, command_pattern(f"{found[0]} *"), self.tables, places, inside_only=False)
 
 
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9:-]*")

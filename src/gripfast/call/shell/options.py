@@ -477,7 +477,8 @@ def _setting_problem(word: Word) -> str | None:
     name, equals, value = str(word).partition("=")
     if isinstance(word, Unknown) and (word.many or "=" not in word.prefix):
         return f"`{word}`, which is known only later"
-    return assignment_problem(name, value if equals and isinstance(word, str) else None)
+    problem = assignment_problem(name, value if equals and isinstance(word, str) else None)
+    return None if problem is None else f"`{word}`: {problem}"
 
 
 _FIRST = {"format": "format", "sed": "sed", "edited": "sed", "awk": "awk", "jq": "jq"}
@@ -544,8 +545,8 @@ def _test_problem(words: Sequence[Word]) -> str | None:
         known = _TEST_UNARY | _TEST_BINARY | {"-a", "-o", "!", "(", ")"}
         odd = next((word for word in words if str(word).startswith("-") and word not in known), None)
         return None if odd is None or str(odd)[1:].isdigit() else f"`{odd}`: not an option known to be harmless"
-    if _are_many(words):
-        return "a word that may become several; quote it"
+    if many := [word for word in words if _are_many([word])]:
+        return f"`{many[0]}`, which may become several words; quote it"
     match list(words):
         case [_]:
             return None

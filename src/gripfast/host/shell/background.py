@@ -64,7 +64,7 @@ class Background:
     def move_to(self, archive: IO[bytes]) -> None:
         """Moves the output of a finished command to the end of `archive`, and gives back its own descriptor."""
         spool, length, start = self.spool, self.size, archive.seek(0, os.SEEK_END)
-        for piece in self._pieces(0, length):
+        for piece in self.pieces(0, length):
             written = 0
             while written < len(piece):
                 written += archive.write(piece[written:])
@@ -74,11 +74,15 @@ class Background:
     def news(self, offset: int | None = None) -> Iterator[bytes]:
         """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
         end = self._whole_characters(self.size)
-        start = self.seen if offset is None else self._line_start(offset, end)
+        start = self.start_of(offset)
         self.seen = end
-        yield from self._pieces(start, end)
+        yield from self.pieces(start, end)
 
-    def _pieces(self, start: int, end: int) -> Iterator[bytes]:
+    def start_of(self, offset: int | None) -> int:
+        """Where the output after `offset` lines begins, or that which was not looked at yet."""
+        return self.seen if offset is None else self._line_start(offset, self._whole_characters(self.size))
+
+    def pieces(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
             piece = self.read(start, min(CHUNK, end - start))
             if not piece:

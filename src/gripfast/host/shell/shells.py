@@ -515,11 +515,12 @@ class Shells:
         """The background shells that have not ended."""
         return [name for name, shell in self._background.items() if self.is_running(shell)]
 
-    async def news(self, shell: Background, wait_ms: int) -> None:
-        """Waits until a background shell has printed something that was not looked at yet, or has ended."""
-        pause = 0.01
+    async def news(self, shell: Background, wait_ms: int, size: int | None = None) -> None:
+        """Waits until a background shell has printed more than these bytes, or than what was looked at, or has
+        ended."""
+        pause, size = 0.01, shell.seen if size is None else size
         with anyio.move_on_after(wait_ms / 1000):
-            while shell.size <= shell.seen and self.is_running(shell):
+            while shell.size <= size and self.is_running(shell):
                 await anyio.sleep(pause)
                 pause = min(pause * 2, 0.2)
 

@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from gripfast.host.stores.redis_store import RedisStore
 from gripfast.host.stores.store import EmbeddedStore
 
@@ -57,6 +55,8 @@ def running_redis(*, keeps: bool = False) -> Iterator[RedisServer]:
     """A redis-server for a fixture; skips the test where there is none."""
     binary = shutil.which("redis-server")
     if binary is None or shutil.which("redis-cli") is None:
+        import pytest  # noqa: PLC0415 - benchmarks use the rest without it
+
         pytest.skip("redis-server is not installed")
     with tempfile.TemporaryDirectory(prefix="hf-redis-") as directory:
         server = RedisServer(binary, Path(directory), keeps=keeps)

@@ -239,9 +239,7 @@ def test_with_a_filter_a_look_waits_for_a_line_that_matches(tmp_path: Path, comm
     async def main() -> None:
         async with session_in(tmp_path) as session:
             await bash(session, command.format(fresh_mark()), run_in_background=True)
-            message = await session.call(
-                "BashOutput", {"bash_id": "bash_1", "filter": "^ready$", "wait_ms": 100_000}
-            )
+            message = await session.call("BashOutput", {"bash_id": "bash_1", "filter": "^ready$", "wait_ms": 100_000})
             assert message.text.startswith(shown)
 
     run(main)

@@ -39,7 +39,8 @@ async def bash_input(
     fs: Annotated[ScopedFs, Depends(FS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> TextResult:
-    """Sends text to a background shell, and shows what it printed since the last look. The user may be asked first."""
+    """Sends text to a background shell, and shows what it printed since the last look. The user may be asked
+    first."""
     shell = shells.look(bash_id)
     left = await shells.type_in(shell, text)
     await shells.settled(shell, wait_ms, text)

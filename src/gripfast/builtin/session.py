@@ -307,6 +307,8 @@ def _questions(
 
 def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: BaseModel) -> Ask | None:
     """A protected name, or the argument that a tool declares: asked each time, and never remembered."""
+    if tool.traits.subject is None and tool.traits.witness is None:
+        return None
     subject = getattr(arguments, tool.traits.subject) if tool.traits.subject else None
     parts = subject.parts() if isinstance(subject, Subjects) else (subject,)
     if lifted := [part for part in parts if isinstance(part, WorkPath) and part.lifted]:

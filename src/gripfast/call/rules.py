@@ -37,6 +37,7 @@ from gripfast.text.patterns import PathGlob, path_glob
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
 
 _REASONS = 5  # the most reasons in a decision about several subjects
+_MOST_DECIDED = 1000  # subjects whose decisions are kept
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class Permissions:
             self.judge(tool=tool, effect=effect, spellings=spellings, stands_for=stands_for)
             for spellings in (subjects or ((),))
         ]
-        first = strictest(found)
         if len(found) == 1:
-            return first
+            return found[0]
+        first = strictest(found)
         reasons = list(dict.fromkeys(one.reason for one in found if one.action == first.action))
         more = f"; and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
         return replace(first, reason="; ".join(reasons[:_REASONS]) + more)
@@ -115,7 +116,13 @@ class Permissions:
         ready = self._ready.get((tool, effect, stands_for)) or self._make_ready(tool, effect, stands_for)
         if effect == "run" and spellings:
             return strictest([ready.lines.judge(line) for line in spellings])
-        return ready.files.judge(spellings)
+        asked = tuple(spellings)
+        decision = ready.decided.get(asked)
+        if decision is None:
+            if len(ready.decided) >= _MOST_DECIDED:
+                ready.decided.clear()
+            decision = ready.decided[asked] = ready.files.judge(asked)
+        return decision
 
     def _make_ready(self, tool: str, effect: str, stands_for: tuple[str, ...]) -> _Ready:
         """The rules that apply to this tool, sorted and compiled once."""
@@ -146,6 +153,8 @@ class Permissions:
 class _Ready:
     files: FileRules
     lines: LineRules
+    decided: dict[tuple[str, ...], Decision] = field(default_factory=dict[tuple[str, ...], Decision])
+    """What `files` says about subjects that were asked about before. It depends on nothing but the text."""
 
 
 @dataclass(frozen=True, slots=True)

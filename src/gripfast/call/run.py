@@ -125,7 +125,11 @@ async def _value(
         _refuse_placeholder(session.secrets(), arguments)
     if session.gate.hooks:
         arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
-        asides = Asides(partial(_preview, session, tool, arguments), partial(_joins, session, tool, arguments, deps))
+        asides = None
+        if tool.traits.preview is not None or tool.traits.joins is not None:
+            asides = Asides(
+                partial(_preview, session, tool, arguments), partial(_joins, session, tool, arguments, deps)
+            )
         gate = session.gate.check(call, tool, arguments, ask, tell, asides)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
     shown = _without_secrets(session, progress or session.context.progress)

@@ -21,12 +21,13 @@ class Contents:
 
     def __init__(self, directory: Path, room: int) -> None:
         self.directory = directory
+        self._text = str(directory)
         self._room = room
         self._made: set[str] = set()
         self.size = 0
 
     def place(self, digest: str) -> str:
-        return f"{self.directory}/{digest[:2]}/{digest}"
+        return f"{self._text}/{digest[:2]}/{digest}"
 
     def has(self, digest: str | None) -> bool:
         return digest is not None and os.path.exists(self.place(digest))

@@ -41,6 +41,8 @@ _NAMED = 10  # paths that an answer names
 
 _BY_HASH = re.compile(r"sha256:([0-9a-f]{64}) \(")
 
+_AS_LINE = json.JSONEncoder(separators=(",", ":")).encode
+
 Redact = Callable[[str], str]
 
 
@@ -72,6 +74,7 @@ class Record:
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
         self.directory = session_directory(fs.roots[0], session)
+        self.file = self.directory / "calls.jsonl"
         self._calls = CallsFile(self.file)
         self._reading = threading.Lock()
         self.contents = Contents(self.directory / "contents", self.options.quota)
@@ -82,10 +85,6 @@ class Record:
     @property
     def journals(self) -> Path:
         return self.directory.parent / "journals"
-
-    @property
-    def file(self) -> Path:
-        return self.directory / "calls.jsonl"
 
     def _open(self) -> None:
         with self._noting_faults():
@@ -208,9 +207,13 @@ class Record:
         """A call begins. Ends with `CallEntry.end`."""
         text = self._short(self.redact(arguments))
         started = time.time()
-        with self._lock, self._noting_faults(), self._locked_file():
+        with self._lock, self._noting_faults(), self._opened() as fd:
+            # Numbers are given under a lock: `gripfast undo` may write to the same record.
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_size != self._end:
+                self._number = max((call.number for call in self.calls()), default=self._number)
             self._number += 1
-            self._append({"begins": self._number, "id": id, "time": started, "tool": tool, "arguments": text})
+            self._write(fd, {"begins": self._number, "id": id, "time": started, "tool": tool, "arguments": text})
         return CallEntry(self, RecordedCall(self._number, started, tool, text, ended=False))
 
     def _short(self, text: str) -> str:
@@ -229,27 +232,23 @@ class Record:
             self._start_tidying()
 
     def _append(self, value: dict[str, Any]) -> None:
-        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        with self._opened() as fd:
+            self._write(fd, value)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Generator[int]:
         fd = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            if os.write(fd, line) < len(line):
-                os.write(fd, b"\n")  # a full disk: the half line is one that can't be read, the next one can
-                raise OSError(28, "no space left on the device")
-            self._end = os.fstat(fd).st_size
+            yield fd
         finally:
             os.close(fd)
 
-    @contextlib.contextmanager
-    def _locked_file(self) -> Generator[None]:
-        """Numbers are given under a lock: `gripfast undo` may write to the same record."""
-        fd = os.open(self.directory / "numbers", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            if self.file.exists() and self.file.stat().st_size != self._end:
-                self._number = max((call.number for call in self.calls()), default=self._number)
-            yield
-        finally:
-            os.close(fd)
+    def _write(self, fd: int, value: dict[str, Any]) -> None:
+        line = _AS_LINE(value).encode() + b"\n"
+        if os.write(fd, line) < len(line):
+            os.write(fd, b"\n")  # a full disk: the half line is one that can't be read, the next one can
+            raise OSError(28, "no space left on the device")
+        self._end = os.fstat(fd).st_size
 
     @contextlib.contextmanager
     def _noting_faults(self) -> Generator[None]:

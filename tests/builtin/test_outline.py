@@ -92,29 +92,73 @@ def test_a_line_that_begins_with_a_star_is_code_unless_it_is_a_comments(tmp_path
     assert shown(answer)[81] == "/** Says"
 
 
-def test_what_matches_the_name_is_shown_in_full(tmp_path: Path) -> None:
+def test_with_a_pattern_only_what_matches_is_shown_in_full_and_the_heads_around_it(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
-    rows = shown(text(tmp_path, "outline", path="box.py", name_pattern=r"Box\.open"))
-    assert set(range(39, 61)) <= set(rows)
-    assert 20 not in rows and 17 in rows
+    answer = text(tmp_path, "outline", path="box.py", name_pattern=r"Box\.open")
+    assert set(shown(answer)) == {*range(7, 11), *range(39, 61)}  # the class's own head, and the method
+    assert folds(answer) == [(1, 4), (11, 37), (63, 84)]
+    assert answer.endswith('[26 of 85 lines; 1 match; outline(path="box.py") shows the other definitions]')
+
+
+def test_the_comment_above_belongs_to_what_matches(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    assert 16 in shown(text(tmp_path, "outline", path="box.py", name_pattern="size"))
 
 
 def test_a_definition_with_a_matching_line_is_shown_in_full(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
     rows = shown(text(tmp_path, "outline", path="box.py", content_pattern="needle"))
-    assert set(range(63, 85)) <= set(rows)
-    assert 20 not in rows
+    assert set(rows) == set(range(63, 85))
 
 
 def test_a_line_outside_every_definition_is_shown_with_its_neighbours(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
-    rows = shown(text(tmp_path, "outline", path="box.py", content_pattern="^import os"))
-    assert {1, 2, 3, 4} <= set(rows)
+    answer = text(tmp_path, "outline", path="box.py", content_pattern="^import os")
+    assert set(shown(answer)) == {1, 2, 3, 4} and "1 match;" in answer
 
 
-def test_patterns_that_match_nothing_are_said_so(tmp_path: Path) -> None:
+def test_a_line_between_the_methods_of_a_large_class_is_shown_with_its_neighbours_and_the_class(
+    tmp_path: Path,
+) -> None:
+    make(
+        tmp_path,
+        {"a.py": f"class Big:\n    def first(self):\n{BODY * 3}\n    needle = 1\n\n    def last(self): pass\n"},
+    )
+    rows = set(shown(text(tmp_path, "outline", path="a.py", content_pattern="needle")))
+    assert rows == {1, 62, 63, 64, 65, 66}
+
+
+def test_a_pattern_that_matches_nothing_is_answered_with_similar_names(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
-    assert "nothing in it matches 'absent'" in text(tmp_path, "outline", path="box.py", name_pattern="absent")
+    assert text(tmp_path, "outline", path="box.py", name_pattern="Box.opne") == (
+        "[nothing in `box.py` matches 'Box.opne'; similar names: Box.open, Box.size; "
+        'outline(path="box.py") shows what it defines]'
+    )
+    assert "similar" not in text(tmp_path, "outline", path="box.py", name_pattern="zzz", content_pattern="xyz")
+
+
+@pytest.mark.parametrize(
+    ("source", "call_", "rows"),
+    [
+        ("def run():\n{body}\ndef rerun():\n    pass\n", 'name_pattern="^run$"', 21),
+        ("def run():\n{body}\ndef go():\n    pass\n", 'name_pattern="run"', 21),
+    ],
+)
+def test_the_call_that_a_note_proposes_shows_that_definition_and_no_other(
+    tmp_path: Path, source: str, call_: str, rows: int
+) -> None:
+    make(tmp_path, {"a.py": source.replace("{body}", BODY) + "\n" * 20})
+    answer = text(tmp_path, "outline", path="a.py")
+    assert call_ in answer
+    assert len(shown(text(tmp_path, "outline", path="a.py", name_pattern=call_.split('"')[1]))) == rows
+
+
+def test_a_proposed_pattern_is_a_valid_regex_whatever_the_name(tmp_path: Path) -> None:
+    body = "".join(f"    go({n});\n" for n in range(40))
+    make(tmp_path, {"a.ts": f"class Box {{\n  *[Symbol.iterator](a) {{\n{body}  }}\n}}\n"})
+    proposed = re.findall(r'name_pattern="(.*?)"', text(tmp_path, "outline", path="a.ts"))
+    assert proposed == ["Box..Symbol.iterator."]
+    assert 20 in shown(text(tmp_path, "outline", path="a.ts", name_pattern=proposed[0]))
 
 
 @pytest.mark.parametrize(("argument", "pattern"), [("name_pattern", "("), ("content_pattern", "(")])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gripfast.outline.definition import Parsed
+from gripfast.outline.definition import DEEPEST, Parsed
 from gripfast.outline.engine import answer, found_in, order_for
 from gripfast.outline.language import Language
 from gripfast.outline.languages import LANGUAGES, language_of, named
@@ -43,6 +43,14 @@ def test_a_computed_name_is_one_name() -> None:
     source = b"class Box {\n  [Symbol.iterator]() {\n    return 1\n  }\n  size() {}\n}\n"
     found = found_in(source, named("TypeScript")).definitions
     assert [each.own_name for each in found] == ["Box", "[Symbol.iterator]", "size"]
+
+
+def test_what_lies_deeper_than_anyone_nests_is_folded_with_what_is_around_it() -> None:
+    """Qualified names of all levels of hostile nesting would take memory that grows with its square."""
+    source = b"".join(b" " * level + b"class a%d:\n" % level for level in range(90)) + b" " * 90 + b"x = 1\n"
+    found = found_in(source, named("Python")).definitions
+    assert [each.depth for each in found] == list(range(DEEPEST + 1))
+    assert {each.end for each in found} == {91}
 
 
 def test_there_is_a_sample_of_every_language_that_has_a_query() -> None:

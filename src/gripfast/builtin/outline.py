@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
@@ -22,12 +24,17 @@ from gripfast.host.search.records import GrepOptions
 from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern, PatternTimeout
 from gripfast.outline.definition import BODIES, Definition
 from gripfast.outline.text import SourceText
-from gripfast.outline.view import Fold, FoldedView, Wanted, collapsed
+from gripfast.outline.view import Fold, FoldedView, Wanted, collapsed, enclosing, matching
+from gripfast.text.escape import escaped
+from gripfast.text.near import near
 
 LONGEST_LINE = 400
+LONGEST_NAME = 80  # in the call that a note proposes
 PATTERN_SECONDS = 5.0  # for all names of a call together
 MOST_HITS = 10_000
 MOST_PLACES = 5
+MOST_COMPARED = 5_000  # names, with one that is not there
+_SPECIAL = re.compile(r"[^\w.: -]")
 
 Named = Callable[[Definition], bool]
 
@@ -54,7 +61,7 @@ def outline(
     outlines: Annotated[Outlines, Depends(OUTLINES)],
 ) -> str:
     """Shows a source file as its definitions with line numbers, bodies folded (`… 12–48`): cheaper than Read for a
-    large file; a small one is shown whole. What matches a pattern is shown in full. For a directory: what its
+    large file; a small one is shown whole. With a pattern: only what matches, in full. For a directory: what its
     files define."""
     named = _named(name_pattern, ctx)
     try:
@@ -64,10 +71,14 @@ def outline(
     except NotFile:
         with fs.open_dir(path):  # a FIFO or device is refused here
             return directory_map(fs, outlines, path, named, content_pattern, limit, ctx)
+    shown = fs.show(path)
+    if not name_pattern and not content_pattern:
+        return "\n".join(_rendered(collapsed(text, found.found, limit), text, found, shown))
     wanted = Wanted(named or (lambda _: False), _hits(fs, path, content_pattern))
-    view = collapsed(text, found.found, wanted, limit)
-    asked = [words for words in (name_pattern, content_pattern) if words]
-    return "\n".join(_rendered(view, text, found, fs.show(path), asked))
+    view = matching(text, found.found, wanted, limit)
+    if not view.matches:
+        return _nothing(found, shown, name_pattern, content_pattern)
+    return "\n".join(_rendered(view, text, found, shown))
 
 
 def _named(source: str | None, ctx: ToolContext) -> Named | None:
@@ -98,7 +109,17 @@ def _hits(fs: ScopedFs, path: WorkPath, pattern: str | None) -> Sequence[int]:
     return [line.number for hits in found.files for line in hits.lines if line.is_match]
 
 
-def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str, asked: list[str]) -> Iterator[str]:
+def _nothing(outline: Outline, shown: str, name: str | None, content: str | None) -> str:
+    """Says that nothing matches, and which names are like the one that was asked for."""
+    asked = " or ".join(repr(pattern) for pattern in (name, content) if pattern)
+    names = dict.fromkeys(each.name for each in outline.found.definitions if each.name)
+    meant = near(name, islice(names, MOST_COMPARED)) if name else []
+    similar = [f"similar names: {', '.join(map(escaped, meant))}"] if meant else []
+    said = [*outline.notes, f"nothing in `{shown}` matches {asked}", *similar]
+    return f'[{"; ".join(said)}; outline(path="{shown}") shows what it defines]'
+
+
+def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str) -> Iterator[str]:
     room = ROOM
     cut = view.cut
     count = 0
@@ -110,7 +131,7 @@ def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str, 
             break
         count += isinstance(row, int)
         yield line
-    yield from _notes(view, outline, shown, asked, count, cut)
+    yield from _notes(view, outline, shown, count, cut)
 
 
 def _clipped(line: str) -> str:
@@ -121,15 +142,11 @@ def _clipped(line: str) -> str:
     )
 
 
-def _notes(
-    view: FoldedView, outline: Outline, shown: str, asked: list[str], count: int, cut: int | None
-) -> Iterator[str]:
+def _notes(view: FoldedView, outline: Outline, shown: str, count: int, cut: int | None) -> Iterator[str]:
     """What is left out, why, and the call that shows it."""
     said = list(outline.notes)
     if said and count < view.total:
         said.append("folded by indentation")
-    if asked and not view.expanded:
-        said.append(f"nothing in it matches {' or '.join(map(repr, asked))}")
     if faults := outline.found.faults:
         places = ", ".join(_place(*fault) for fault in faults[:MOST_PLACES])
         more = f" and {len(faults) - MOST_PLACES} more" if len(faults) > MOST_PLACES else ""
@@ -141,7 +158,7 @@ def _notes(
     if not view.total:
         said.append(f"`{shown}` is empty")
     elif count < view.total:
-        said.append(f"{count} of {view.total} lines; {_call(view, outline)}")
+        said.append(f"{count} of {view.total} lines; {_call(view, outline, shown)}")
     if said:
         yield f"[{'; '.join(said)}]"
 
@@ -150,22 +167,36 @@ def _place(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}–{last}"
 
 
-def _call(view: FoldedView, outline: Outline) -> str:
-    """What to call again with to see what is folded: the largest function, as an example; else the largest fold."""
-    folds = [row for row in view.rows if isinstance(row, Fold)]
-    inside = [(fold, each) for fold in folds if (each := _around(outline, fold))]
+def _call(view: FoldedView, outline: Outline, shown: str) -> str:
+    """What to call to see what is folded: the largest function, as an example; else the largest fold."""
+    if view.matches:
+        many = "1 match" if view.matches == 1 else f"{view.matches} matches"
+        return f'{many}; outline(path="{shown}") shows the other definitions'
+    definitions = outline.found.definitions
+    folds = {row.first: row for row in view.rows if isinstance(row, Fold)}
+    inside = [
+        (definitions[index], folds[first])
+        for first, around in enclosing(definitions, folds)
+        for index in around
+        if definitions[index].name and definitions[index].head < first
+    ]
     if not inside:
-        first = max(folds, key=_size).first if folds else 1
+        first = max(folds.values(), key=_size).first if folds else 1
         return f"Read with offset={first - 1} shows what is folded"
-    _, definition = max(inside, key=lambda pair: (pair[1].kind in BODIES, _size(pair[0])))
-    return f'name_pattern="{definition.name[:80]}" shows that in full'
+    definition, _ = max(inside, key=lambda pair: (pair[0].kind in BODIES, _size(pair[1]), pair[0].depth))
+    return f'name_pattern="{_pattern(definition, definitions)}" shows that in full'
 
 
 def _size(fold: Fold) -> int:
     return fold.last - fold.first + 1
 
 
-def _around(outline: Outline, fold: Fold) -> Definition | None:
-    """The innermost definition with a name around a fold."""
-    named = (each for each in outline.found.definitions if each.name and each.head < fold.first <= each.end)
-    return max(named, key=lambda each: each.depth, default=None)
+def _pattern(definition: Definition, definitions: Sequence[Definition]) -> str:
+    """A regex for a definition, without backslashes, which would have to be doubled in JSON. It is anchored where it
+    would match others as well."""
+    name = definition.name
+    others = (other.name for other in definitions if name in other.name and other.name != name)
+    pattern = _SPECIAL.sub(".", name[:LONGEST_NAME])
+    if all(other.startswith(f"{name}.") for other in others):
+        return pattern
+    return f"^{pattern}$" if len(name) <= LONGEST_NAME else f"^{pattern}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ def _rank(path: str) -> tuple[bool, int, str]:
 def _matching(outline: Outline, named: Named | None, hits: Iterable[int]) -> Iterator[Definition]:
     rows = sorted(hits)
     for each in outline.found.definitions:
-        inside = any(each.start <= row <= each.end for row in rows) and not each.local
+        inside = not each.local and bisect_left(rows, each.start) < bisect_right(rows, each.end)
         if each.name and ((named is not None and named(each)) or inside):
             yield each
 

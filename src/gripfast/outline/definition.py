@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 # Kinds whose inside is an implementation. What is defined in there is local: folded with the body.
 BODIES = frozenset({"function", "method"})
+DEEPEST = 50  # levels; what lies deeper is folded with what is around it
 _NO_SCOPES = frozenset({"type", "declaration"})
 
 
@@ -58,6 +59,8 @@ def nested(found: Iterable[tuple[Span, Definition]]) -> tuple[Definition, ...]:
     for span, each in sorted(found, key=lambda one: (one[0][0], -one[0][1])):
         while around and not _lies_in(span, around[-1][0]):
             around.pop()
+        if len(around) > DEEPEST:
+            continue
         inner = _inside(around[-1][1], each) if around else each
         done.append(inner)
         around.append((span, inner))

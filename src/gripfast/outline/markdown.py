@@ -17,10 +17,11 @@ def headings(text: str) -> Parsed:
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    found = _levels(lines)
     sections: list[tuple[tuple[int, int], Definition]] = []
-    for at, (first, head, level, name) in enumerate(found):
-        end = next((start - 1 for start, _, other, _ in found[at + 1 :] if other <= level), len(lines))
+    ends: list[int] = [len(lines)] * 7  # of a section of each level, seen from below
+    for first, head, level, name in reversed(_levels(lines)):
+        end = min(ends[: level + 1])
+        ends[level] = first - 1
         sections.append(((first, end), Definition("section", name, first, first, head, end)))
     return Parsed(nested(sections))
 

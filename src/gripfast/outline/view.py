@@ -36,12 +36,12 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class FoldedView:
-    """Row numbers to show and folds between them, from top to bottom. `cut`: the limit ended it before this row."""
+    """Row numbers to show and folds between them, from top to bottom. `matches`: how many definitions and places
+    between them match, if something was asked for. `cut`: the limit ended it before this row."""
 
     rows: tuple[int | Fold, ...]
     total: int
-    definitions: int = 0
-    expanded: int = 0
+    matches: int = 0
     depth: int | None = None  # deeper definitions were folded to keep to the limit
     cut: int | None = None
 
@@ -52,13 +52,10 @@ class FoldedView:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is shown in full: definitions, and rows where the text matches."""
+    """What is asked for: definitions, and rows where the text matches."""
 
     is_named: Callable[[Definition], bool] = lambda _: False
     hits: Sequence[int] = ()
-
-
-NOTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +67,32 @@ class Detail:
     share: float = 1e9
 
 
-def collapsed(text: SourceText, found: Parsed, wanted: Wanted = NOTHING, limit: int = 1000) -> FoldedView:
-    """The most detailed view that is short enough. What is asked for is kept before everything else."""
+def collapsed(text: SourceText, found: Parsed, limit: int = 1000) -> FoldedView:
+    """Everything that is defined, in as much detail as is short enough."""
     total = len(text.lines)
-    full, expanded = _in_full(found, wanted, total)
-    if total <= SMALL_FILE and not full:
-        return FoldedView(tuple(range(1, total + 1)), total, len(found.definitions))
+    if total <= SMALL_FILE:
+        return FoldedView(tuple(range(1, total + 1)), total)
     visible = _visible(found.definitions)
     deepest = max((each.depth for each in visible), default=0)
-    always = full | _broken(found, visible)
+    broken = _broken(found, visible)
     folded: list[int | Fold] = []
     depth = deepest
     ample = 2 if total < SHORT_FILE else 1
     for depth, detail in _details(deepest):
-        folded = _folded(text, always | _heads(text, visible, depth, detail))
-        if len(folded) <= limit and (full or _share(text, folded) <= detail.share * ample):
+        folded = _folded(text, broken | _heads(text, visible, depth, detail))
+        if len(folded) <= limit and _share(text, folded) <= detail.share * ample:
             break
-    if not full and _share(text, folded) > 0.9:
+    if _share(text, folded) > 0.9:
         folded = list(range(1, total + 1))
     shown, cut = _cut(folded, limit)
-    return FoldedView(tuple(shown), total, len(found.definitions), expanded, depth if depth < deepest else None, cut)
+    return FoldedView(tuple(shown), total, depth=depth if depth < deepest else None, cut=cut)
+
+
+def matching(text: SourceText, found: Parsed, wanted: Wanted, limit: int = 1000) -> FoldedView:
+    """What is asked for, in full, with the heads of what it lies in. No rows if nothing matches."""
+    rows, count = _wanted_rows(text, found.definitions, wanted)
+    shown, cut = _cut(_folded(text, rows), limit) if rows else ([], None)
+    return FoldedView(tuple(shown), len(text.lines), count, cut=cut)
 
 
 def _details(deepest: int) -> Iterator[tuple[int, Detail]]:
@@ -127,28 +130,63 @@ def _visible(definitions: Iterable[Definition]) -> list[Definition]:
     return visible
 
 
-def _in_full(found: Parsed, wanted: Wanted, total: int) -> tuple[set[int], int]:
+def _wanted_rows(text: SourceText, definitions: Sequence[Definition], wanted: Wanted) -> tuple[set[int], int]:
+    """And how many definitions and other places match."""
     rows: set[int] = set()
-    chosen = {index for index, each in enumerate(found.definitions) if wanted.is_named(each)}
-    for hit in wanted.hits:
-        index = _innermost(found.definitions, hit)
-        if index is None:
-            rows.update(range(max(1, hit - NEAR), min(total, hit + NEAR) + 1))
-        else:
+    chosen = {index for index, each in enumerate(definitions) if wanted.is_named(each)}
+    places = 0
+    for hit, around in enclosing(definitions, wanted.hits):
+        index = next((index for index in reversed(around) if not definitions[index].local), None)
+        if index is not None and _is_worth_showing(definitions[index]):
             chosen.add(index)
-    for index in chosen:
-        rows.update(range(found.definitions[index].start, found.definitions[index].end + 1))
-    return rows, len(chosen)
+            continue
+        places += hit not in rows
+        rows.update(range(max(1, hit - NEAR), min(len(text.lines), hit + NEAR) + 1))
+        rows.update(row for outer in around for row in _head_rows(definitions[outer]))
+    for index, around in _chains(definitions):
+        if index in chosen:
+            rows.update(_all_rows(text, definitions[index]))
+            rows.update(row for outer in around for row in _head_rows(definitions[outer]))
+    return rows, places + len(chosen)
 
 
-def _innermost(definitions: Sequence[Definition], row: int) -> int | None:
-    """The definition around a row that is worth showing for it: not a class for a line between its methods."""
-    inside = [i for i, each in enumerate(definitions) if each.start <= row <= each.end and not each.local]
-    if not inside:
-        return None
-    each = definitions[inside[-1]]
-    fits = each.kind in BODIES or each.end - each.start < WHOLE_CONTAINER
-    return inside[-1] if fits else None
+def enclosing(definitions: Sequence[Definition], rows: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+    """Each row, from the first to the last, with the indexes of the definitions it lies in, from the outermost."""
+    chains = _chains(definitions)
+    around: list[int] = []
+    begun = 0  # definitions that begin above the row or on it
+    for row in sorted(rows):
+        while begun < len(definitions) and definitions[begun].start <= row:
+            index, outer = next(chains)
+            around = [*outer, index]
+            begun += 1
+        while around and definitions[around[-1]].end < row:
+            around.pop()
+        yield row, around
+
+
+def _chains(definitions: Sequence[Definition]) -> Iterator[tuple[int, list[int]]]:
+    """The index of each definition with those it lies in, from the outermost."""
+    around: list[int] = []
+    for index, each in enumerate(definitions):
+        while around and definitions[around[-1]].depth >= each.depth:
+            around.pop()
+        yield index, around
+        around.append(index)
+
+
+def _is_worth_showing(each: Definition) -> bool:
+    """For one line inside it: not a large class for a line between its methods."""
+    return each.kind in BODIES or each.end - each.start < WHOLE_CONTAINER
+
+
+def _all_rows(text: SourceText, each: Definition) -> range:
+    """With the comment above it."""
+    return range(min(each.start, doc_row(text, each) or each.start), each.end + 1)
+
+
+def _head_rows(each: Definition) -> range:
+    return range(each.start, min(each.head, each.start + TALLEST_HEAD) + 1)
 
 
 def _heads(text: SourceText, visible: Iterable[Definition], depth: int, detail: Detail) -> set[int]:
@@ -158,7 +196,7 @@ def _heads(text: SourceText, visible: Iterable[Definition], depth: int, detail: 
         runs[each.depth] = runs.get(each.depth, 0) + 1 if each.kind in _WORDLESS else 0
         if each.depth > depth or (runs[each.depth] > LONG_LIST and not detail.lists):
             continue
-        rows.update(range(each.start, min(each.head, each.start + TALLEST_HEAD) + 1))
+        rows.update(_head_rows(each))
         if detail.docs and each.kind not in _WORDLESS and (doc := doc_row(text, each)):
             rows.add(doc)
     return rows

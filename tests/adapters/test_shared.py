@@ -66,6 +66,15 @@ async def test_an_approval_is_for_one_call_and_its_arguments() -> None:
     assert (await caller.call_as_shown("touch", {"name": "x"}, "1")).is_error  # it was good once
 
 
+async def test_calls_that_no_id_tells_apart_need_a_yes_each() -> None:
+    caller = Caller(Session([touch], before=asks("why")))
+    for _ in range(3):
+        assert await caller.asks("touch", {"name": "x"}, "")
+    caller.forget("touch", {"name": "x"}, "")  # one no
+    ran = [not (await caller.call_as_shown("touch", {"name": "x"}, "")).is_error for _ in range(3)]
+    assert ran == [True, True, False]
+
+
 async def test_a_session_with_somebody_to_ask_never_pauses() -> None:
     async def no(question: Any) -> bool:
         return False

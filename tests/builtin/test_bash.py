@@ -31,6 +31,7 @@ from gripfast.host.kernel.inotify import Inotify
 from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
+from gripfast.messages import ToolMessage
 
 
 @asynccontextmanager
@@ -254,6 +255,26 @@ def test_a_line_that_matches_and_was_shown_is_found_again_from_its_offset(tmp_pa
             again = await session.call("BashOutput", {**arguments, "offset": 0, "wait_ms": 100_000})
             assert again.text.startswith("ready\n")
             assert (await session.call("BashOutput", {**arguments, "wait_ms": 50})).text.startswith("[bash_1 is run")
+
+    run(main)
+
+
+def test_a_command_whose_session_is_closed_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        mark = fresh_mark()
+        messages: list[ToolMessage] = []
+
+        async def wait(session: Session) -> None:
+            messages.append(await session.call("Bash", {"command": f"touch started; sleep 987.{mark}"}))
+
+        async with session_in(tmp_path) as session, anyio.create_task_group() as group:
+            group.start_soon(wait, session)
+            while not (tmp_path / "started").exists():
+                await anyio.sleep(0.02)
+            await session.close()
+        (message,) = messages
+        assert "[the session was closed: the command and everything it started were ended]" in message.text
+        assert await gone(mark) == []
 
     run(main)
 

@@ -35,7 +35,7 @@ class Caller:
 
     def __init__(self, session: Session) -> None:
         self.session = checked(session)
-        self._shown: OrderedDict[str, set[str]] = OrderedDict()
+        self._shown: OrderedDict[str, list[set[str]]] = OrderedDict()  # several of calls that can't be told apart
 
     async def call(self, name: str, arguments: RawArguments, id: str, decision: Answer | None = None) -> ToolMessage:
         """One call. `decision` is what was decided about the questions shown before: None when none were.
@@ -47,7 +47,7 @@ class Caller:
             key = _key(id, name, arguments)
             if decision is not None and self._was_shown(key, question):
                 return decision
-            self._show(key, question)
+            self._show(key, [question])
             raise Paused(question)
 
         message = await self.call_asking(name, arguments, id, ask)
@@ -75,7 +75,16 @@ class Caller:
 
     def _taken(self, id: str, name: str, arguments: RawArguments) -> set[str] | None:
         """The questions shown about a call, which is made now; None where nothing is known of it."""
-        return self._shown.pop(_key(id, name, arguments), None) if self._shown else None
+        return self._drop(_key(id, name, arguments)) if self._shown else None
+
+    def _drop(self, key: str) -> set[str] | None:
+        waiting = self._shown.get(key)
+        if waiting is None:
+            return None
+        first = waiting.pop(0)
+        if not waiting:
+            del self._shown[key]
+        return first
 
     def _as_shown(self, shown: set[str] | None, vouched: bool = False, remedy: str = "") -> AskCallback:
         async def ask(question: Question) -> Answer:
@@ -86,8 +95,8 @@ class Caller:
         return ask
 
     async def questions(self, tool: str | Tool, arguments: RawArguments, id: str) -> list[Question]:
-        """What would be asked before a call runs; from now on it counts as shown. Raises ToolError where the call
-        would be refused whatever the answer."""
+        """What would be asked before a call runs; from now on it counts as shown. Without an `id`, each time is about
+        another call. Raises ToolError where the call would be refused whatever the answer."""
         if self.session.gate.can_ask:
             return []
         tool = self.session.find(tool) if isinstance(tool, str) else tool
@@ -100,8 +109,8 @@ class Caller:
         call = ToolCall(id, tool.name, arguments)
         gate = self.session.gate.check(call, tool, tool.arguments.parse(arguments), note)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", self.session.logger)
-        for question in found:
-            self._show(_key(id, tool.name, arguments), question)
+        if found:
+            self._show(_key(id, tool.name, arguments), found, again=not id)
         return found
 
     async def asks(self, tool: str | Tool, arguments: RawArguments, id: str) -> bool:
@@ -113,14 +122,17 @@ class Caller:
 
     def forget(self, tool: str, arguments: RawArguments, id: str) -> None:
         """What was shown about a call was answered with no."""
-        self._shown.pop(_key(id, tool, arguments), None)
+        self._drop(_key(id, tool, arguments))
 
     def _was_shown(self, key: str, question: Question) -> bool:
         """A call this object has never seen was paused in another process; who resumed it vouches for it."""
-        return key not in self._shown or question.shown() in self._shown[key]
+        return key not in self._shown or any(question.shown() in shown for shown in self._shown[key])
 
-    def _show(self, key: str, question: Question) -> None:
-        self._shown.setdefault(key, set()).add(question.shown())
+    def _show(self, key: str, questions: list[Question], *, again: bool = False) -> None:
+        waiting = self._shown.setdefault(key, [])
+        if again or not waiting:
+            waiting.append(set())
+        waiting[-1].update(question.shown() for question in questions)
         while len(self._shown) > _REMEMBERED:
             self._shown.popitem(last=False)
 

@@ -125,7 +125,7 @@ class ScopeBackend(SandboxBackendProtocol):
         try:
             data = await self._ground.read_bytes(await self._place(path))
         except ToolError as error:
-            return ReadResult(error=_about(path, error))
+            return ReadResult(error=_plainly(path, error))
         try:
             return _page(data.decode("utf-8"), max(0, offset), limit)
         except UnicodeDecodeError:
@@ -142,7 +142,7 @@ class ScopeBackend(SandboxBackendProtocol):
             place = await self._place(path)
             found = await self._ground.entries(place)
         except ToolError as error:
-            return LsResult(error=_about(path, error))
+            return LsResult(error=_plainly(path, error))
         return LsResult(entries=[_info(posixpath.join(place, one.name), one) for one in found])
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
@@ -159,7 +159,7 @@ class ScopeBackend(SandboxBackendProtocol):
             paths, found = await self._ground.glob(whole, place)
             matches = [_info(one, await self._ground.entry(one)) for one in paths if _is_shown(one, pattern)]
         except ToolError as error:
-            return GlobResult(error=_about(path or ".", error))
+            return GlobResult(error=_plainly(path or ".", error))
         cut = found.partial or found.total > len(found.paths)
         reason = "budget" if cut else "unreadable" if found.unreadable else None
         return GlobResult(
@@ -322,7 +322,12 @@ def _is_shown(path: str, pattern: str) -> bool:
 
 
 def _about(path: str, error: ToolError) -> str:
-    return f"Error: File '{path}' not found" if isinstance(error, NotFound) else f"Error: {_said(error)}"
+    return f"Error: {_plainly(path, error)}"
+
+
+def _plainly(path: str, error: ToolError) -> str:
+    """For results whose tool puts `Error: ` before it itself."""
+    return f"File '{path}' not found" if isinstance(error, NotFound) else _said(error)
 
 
 def _said(error: ToolError) -> str:

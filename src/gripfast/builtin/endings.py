@@ -28,6 +28,8 @@ def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
         yield f"[timed out{limit}: everything it started was ended; use run_in_background for longer work]"
     elif ended.reason == "stopped":
         yield "[stopped: the command and everything it started were ended]"
+    elif ended.reason == "closed":
+        yield "[the session was closed: the command and everything it started were ended]"
     elif ended.reason == "lost":
         yield "[the command killed the process that watches it; everything it started was ended]"
     elif ended.signal is not None:

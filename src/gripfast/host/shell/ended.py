@@ -10,7 +10,15 @@ from typing import Literal, TypeAlias
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite
 
-Reason: TypeAlias = Literal["exited", "timeout", "stopped", "lost"]
+Reason: TypeAlias = Literal["exited", "timeout", "stopped", "closed", "lost"]
+
+
+_IN_WORDS = {
+    "timeout": "timed out",
+    "stopped": "stopped",
+    "closed": "ended with the session",
+    "lost": "killed with what watches it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Ended:
     def in_words(self) -> str:
         """A few words for a person."""
         if self.reason != "exited":
-            return {"timeout": "timed out", "stopped": "stopped", "lost": "killed with what watches it"}[self.reason]
+            return _IN_WORDS[self.reason]
         return f"exit code {self.exit_code}" if self.signal is None else f"killed by {signal_name(self.signal)}"
 
 

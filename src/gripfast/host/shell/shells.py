@@ -372,6 +372,8 @@ class Shells:
                 job.ended = Ended("lost")
         if job.ended.reason == "lost":
             await self._bury(job)
+            if self._closed:
+                job.ended = Ended("closed")
         if job.out >= 0:
             await take(job, feed)
         return job.ended

@@ -1,18 +1,18 @@
-"""The broker: a small program beside the server that starts every command and ends all a command started.
+"""The broker: a small program beside the server that starts every command and ends everything a command started.
 
-It runs alone (`python -I -S broker.py ...`), single-threaded, imports next to nothing, and plays three parts:
+It runs by itself (`python -I -S broker.py ...`), has one thread, imports almost nothing, and plays three parts:
 
     server ── warden ── [bwrap] ── broker ── supervisor ── shell ── what the shell starts
                                         └─── supervisor ── ...
 
-- The **warden** stands outside the sandbox. When the server is gone, however it went, or the broker is gone, it
-  ends everything below and removes the session's temporary directory.
+- The **warden** runs outside the sandbox. When the server or the broker is gone, for whatever reason, it ends
+  everything below it and removes the session's temporary directory.
 - The **broker** forks a supervisor for each request (small process, cheap fork). Inside bubblewrap it is PID 1.
-- A **supervisor** belongs to one command. As a subreaper it inherits every orphan of that command, also those that
-  called setsid or forked twice, so "no children left" proves that nothing of the command is left.
+- A **supervisor** belongs to one command. As a subreaper it inherits every orphan of that command, including those
+  that called setsid or forked twice. So if it has no children left, nothing of the command is left.
 
-Each command has a line of its own to the server: a socket on which the supervisor reports, and whose end of file
-means that nobody is waiting any more. Messages are fields joined by NUL bytes; descriptors travel beside them.
+Each command has its own line to the server: a socket on which the supervisor reports. End of file on it means
+that nobody is waiting any more. Messages are fields joined by NUL bytes; descriptors travel beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # what `typing` calls it; importing that costs half the start-up
+TYPE_CHECKING = False  # named as in `typing`, which would take half the start-up time to import
 if TYPE_CHECKING:
     import signal
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from signal import Signals
     from socket import socket
     from typing import Any
-else:  # the C modules under them: `signal` and `socket` would double the start-up
+else:  # the C modules below `signal` and `socket`, which would double the start-up time
     import _signal as signal
     from _socket import socket
 
@@ -104,7 +104,8 @@ def _become_broker(requests: int, landlock: int, inside: Sequence[str]) -> None:
 
 
 def _look_once_more() -> None:
-    """What commands made until their end is looked at by a program of its own: the server is gone, or will be."""
+    """Starts a separate program that looks at what commands made before they ended: the server is gone, or soon will
+    be."""
     words = os.environ.get(LAST_LOOK, "").split("\n")
     if words[0]:
         try:
@@ -141,7 +142,7 @@ def _remove(directory: str) -> None:
 
 
 def _unlock(directory: str) -> None:
-    """Opens a directory its maker closed to itself, so that the next round can empty it."""
+    """Opens a directory that its owner has no permission to enter, so that the next round can empty it."""
     try:
         os.chmod(directory, 0o700, follow_symlinks=False)
     except (OSError, NotImplementedError):
@@ -172,7 +173,7 @@ def _opened_door() -> socket:
 
 
 def _close_all_but(*wanted: int) -> None:
-    """The descriptors that mounts were made from lead round the mounts: none may reach a command."""
+    """Closes the descriptors that mounts were made from: a command that had one could get round the mounts."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in wanted:
             try:
@@ -182,7 +183,8 @@ def _close_all_but(*wanted: int) -> None:
 
 
 def _misplaced(checks: int) -> bytes:
-    """The first path that is not mounted as it must be: another file, writable, or no mount at all. Empty: none."""
+    """The first path that is not mounted as it must be: another file, writable, or no mount at all. Empty if all are
+    right."""
     with open(checks, "rb") as file:
         fields = file.read().split(b"\0")[:-1]
     with open("/proc/self/mountinfo", "rb") as file:
@@ -288,7 +290,7 @@ def _fork_supervisor(
 
 
 def _bury(supervisors: dict[int, bytes]) -> None:
-    """Forgets supervisors that ended. One that was killed leaves orphans here: they are ended at once."""
+    """Forgets supervisors that ended. If one was killed, its orphans come here, and are ended at once."""
     killed = False
     for pid, status in reap().items():
         if supervisors.pop(pid or 0, None) is not None and status != 0:
@@ -327,7 +329,7 @@ def _wait_for(pid: int) -> None:
 
 
 def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
-    """One command: start it, watch it, report its end, and stay while anything of it runs."""
+    """Runs one command: starts it, watches it, reports its end, and stays until nothing of it runs."""
     _, _, limit_ms, cap, stdin, directory, shell, wrapper, *environment = fields
     line, out, write_end, script, *more = descriptors
     source = more.pop(0) if stdin == b"pipe" else -1
@@ -360,7 +362,8 @@ def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
 
 
 def _prefer_for_oom(score: bytes) -> bytes:
-    """How willingly the kernel ends this process and what it starts when memory is short; gives what it was."""
+    """Sets how likely the kernel is to end this process and its children when memory is short. Returns the old
+    value."""
     try:
         with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
             before = file.read(16).strip()
@@ -434,7 +437,7 @@ def _confined(program: bytes, words: list[bytes]) -> tuple[bytes, list[bytes]]:
 
 
 class Supervisor:
-    """Watches one command: its shell's end, its time limit, and the server's words."""
+    """Watches one command: the end of its shell, its time limit, and messages from the server."""
 
     def __init__(
         self,
@@ -485,7 +488,7 @@ class Supervisor:
         return max(0.0, min(moments) - time.monotonic()) * 1000 + 1 if moments else None
 
     def _hear(self) -> bool:
-        """False when the server has hung up."""
+        """Reads a message from the server. False if the server has hung up."""
         try:
             word = self.line.recv(64)
         except OSError:
@@ -531,7 +534,8 @@ class Supervisor:
         self.alone = None in ended and (_MAY_ADOPT or self._session_is_empty())
 
     def _session_is_empty(self) -> bool:
-        """Looks for orphans where they are not adopted; less and less often, since a look may start `ps`."""
+        """Whether the session has no orphans left, where they are not adopted. It looks less and less often, because a
+        look may start `ps`."""
         if self.alone or time.monotonic() < self.look_at:
             return self.alone
         empty = not descendants()
@@ -539,7 +543,7 @@ class Supervisor:
         return empty
 
     def _left_running(self) -> list[bytes]:
-        """What still runs after the shell's end, given a moment to end by itself."""
+        """What is still running a moment after the shell has ended."""
         until = time.monotonic() + SETTLE_SECONDS
         while not self.alone and time.monotonic() < until:
             time.sleep(0.005)
@@ -563,7 +567,7 @@ class Supervisor:
             return
 
     def _drain(self, limit: int) -> None:
-        """Takes what is in the pipe: into the spool while that has room, then away."""
+        """Reads what is in the pipe. It goes into the spool while there is room; the rest is dropped."""
         taken = 0
         while taken < limit:
             try:
@@ -592,7 +596,7 @@ def _write_all(descriptor: int, data: bytes) -> int:
         while done < len(data):
             done += os.write(descriptor, data[done:])
     except OSError:
-        return len(data)  # a full disk costs the spool, never the command
+        return len(data)  # on a full disk the output is lost, but the command goes on
     return done
 
 
@@ -617,14 +621,14 @@ def become_subreaper() -> None:
 
 
 def drop_powers() -> None:
-    """A root user's commands lose the powers that would reach round a ruleset."""
+    """Takes away the powers with which a root user's commands could get round a ruleset."""
     for capability in range(64) if os.geteuid() == 0 else ():
         if capability not in ROOT_KEEPS:
             _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def restrict(ruleset: int) -> None:
-    """Holds this process and all it starts to a Landlock ruleset, for good."""
+    """Puts this process, and everything it starts, under a Landlock ruleset for good."""
     libc = _libc()
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0):
         raise OSError("Landlock refused the ruleset")
@@ -632,7 +636,7 @@ def restrict(ruleset: int) -> None:
 
 
 def _libc() -> CDLL:
-    """Loaded once, by the broker: a supervisor finds it ready in its memory."""
+    """The C library. The broker loads it once, so that every supervisor has it when it is forked."""
     import ctypes  # noqa: PLC0415 - only where there is something to call
 
     global _loaded
@@ -804,7 +808,7 @@ def _stop_if_ours(pid: int, ours: set[int]) -> bool:
 
 
 def _handle(pid: int) -> int:
-    """A descriptor that means this process whatever becomes of its number; -1 where there is no such thing."""
+    """A descriptor that stands for this process even if its number is used again; -1 if the system has none."""
     try:
         return os.pidfd_open(pid) if LINUX else -1
     except (OSError, AttributeError):
@@ -812,7 +816,7 @@ def _handle(pid: int) -> int:
 
 
 def _ignore_terminal_signals() -> None:
-    """What a terminal or a careless `kill` sends must not end the one who cleans up."""
+    """Ignores what a terminal or a careless `kill` sends: this process must stay to clean up."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -828,11 +832,11 @@ def _child_alarm() -> int:
 
 
 def _heard(number: int, frame: object) -> None:
-    """The wake-up descriptor has the news; a handler must exist for it to be told."""
+    """Does nothing: the wake-up descriptor reports the signal, but only if there is a handler."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    gc.disable()  # nothing here is cyclic, and a collection would copy the memory forks share
+    gc.disable()  # there are no cycles here, and a collection would copy the memory that forks share
     part, *rest = arguments
     if part == "warden":
         live, requests, landlock, temporary, *inside = rest

@@ -1,4 +1,4 @@
-"""The connection to one broker and its warden: started, asked, hung up."""
+"""The connection to one broker and its warden: starting it, sending requests, hanging up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gripfast.host.shell.sandbox import Level, Sandbox, broker_file, bwrap_argum
 from gripfast.host.shell.walls import Mount, Walls
 
 _START_SECONDS = 20.0
-# How long after its time a command may take to be ended before the supervisor itself is given up.
+# How long ending a command may take after its time limit before the supervisor counts as lost.
 PATIENCE_SECONDS = GRACE_SECONDS + SWEEP_SECONDS + 3.0
 
 
@@ -74,7 +74,7 @@ class BrokerConnection:
         finally:
             os.close(live)
             far.close()
-        # Forgotten without being closed, or at the program's end: hanging up is enough to end everything.
+        # If it is never closed, or the program ends, hanging up is enough to end everything.
         self._release = weakref.finalize(self, _hang_up, self._live, self._requests, self._warden)
 
     @property
@@ -83,7 +83,7 @@ class BrokerConnection:
         return self._sandbox.level
 
     def holds(self, walls: Walls) -> bool:
-        """Alive, and its walls are the ones wanted now."""
+        """Whether it is alive and its walls are the ones wanted now."""
         return self._warden.poll() is None and (self._sandbox.level == "none" or walls == self.walls)
 
     async def ready(self) -> None:

@@ -62,7 +62,7 @@ class Copies:
         return b"".join(b"".join(os.fsencode(field) + b"\0" for field in row) + b"\n\n" for row in rows)
 
     def remove(self) -> None:
-        """The kernel leaves a directory in `work` that not even its owner may enter."""
+        """Removes the copies. The kernel leaves a directory in `work` that not even its owner may enter."""
         for number in range(len(self.directories)):
             for inside in Path(self.folder, f"{number}", "work").glob("*"):
                 inside.chmod(0o700)
@@ -105,7 +105,7 @@ def copies_for(walls: Walls) -> Copies:
 
 
 def _places() -> list[str]:
-    """Where a copy may lie: on a disk if that can hold one, else in memory."""
+    """Where copies may be put: on a disk if that can hold one, otherwise in memory."""
     own = private_directory(private_directory(state_directory()) / "dry-runs")
     return [str(own), tempfile.gettempdir(), "/dev/shm"]
 
@@ -127,7 +127,7 @@ def _sweep(place: str) -> None:
 
 @functools.cache
 def fault_of(place: str) -> str | None:
-    """Why no copy can lie in a place, tried with a small one; None: it can."""
+    """Why no copy can be put in a place, found by trying with a small one; None if it can."""
     if not may_use("namespaces"):
         return f"no overlays ({why_not('namespaces', 'this is not Linux')})"
     if not os.access(place, os.W_OK):
@@ -262,7 +262,7 @@ def _same_bytes(path: str, upper: str) -> bool:
                 if not chunk:
                     return True
     except OSError:
-        return False  # not to be read: it is named, and not shown
+        return False  # it can't be read, so it is named but not shown
     return False
 
 
@@ -270,7 +270,8 @@ def _same_bytes(path: str, upper: str) -> bool:
 
 
 def _diff(fs: ScopedFs, path: str, upper: str) -> Iterator[str]:
-    """A unified diff of texts, a line for the rest. Directories of tools are named, not shown."""
+    """A unified diff for texts, one line for anything else. Directories of tools are named, but their files are not
+    shown."""
     if SKIPPED & set(path.split("/")):
         return
     shown = fs.show_real(path)
@@ -297,7 +298,7 @@ def _mode(path: str) -> int:
 
 
 def _old_text(fs: ScopedFs, path: str, mode: int) -> bytes | None:
-    """The text as it is, read as every file is: never through a link, nor what the scope denies."""
+    """The text before the command, read like any file: never through a link, and never what the scope denies."""
     if not stat.S_ISREG(mode):
         return b""
     try:
@@ -308,7 +309,7 @@ def _old_text(fs: ScopedFs, path: str, mode: int) -> bytes | None:
 
 
 def _text(name: str, mode: int, dir_fd: int | None = None) -> bytes | None:
-    """The bytes of a text; nothing for what is no file; None for what can't be shown."""
+    """The bytes of a text; empty if it is not a file; None if it can't be shown."""
     if not stat.S_ISREG(mode):
         return b""
     try:

@@ -1,4 +1,4 @@
-"""The command as a shell reads it: checked, wrapped, in a descriptor; and which shell that is."""
+"""The text that a shell reads for a command: checked, wrapped and in a descriptor; and which shell reads it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LONGEST_COMMAND = 1024 * 1024
 def _wrapper(builtin: str, read: str) -> bytes:
     """The text bash runs: it reads the command, evaluates it, and tells at every kind of end where it was.
 
-    All on one line, so that line numbers in error messages are the command's own. A trap set by the command, or an
-    `exec`, costs the report at most; the directory then stays what it was.
+    All on one line, so that line numbers in error messages are the command's own. If the command sets a
+    trap or runs `exec`, at most that report is lost; the directory then stays what it was.
     """
     tell = f'{{ {builtin}pwd -P && {builtin}printf "\\0"; }} >&{REPORT}'
     return (
@@ -32,7 +32,7 @@ SH = _wrapper("", f"_gripfast=$(cat <&{SCRIPT});")
 
 
 def checked(command: str) -> bytes:
-    """The command as bash will read it, or why it can't be."""
+    """The command as bash will read it. Raises if bash can't read it."""
     if not command.strip():
         raise InvalidArgument("`command` is empty; give a shell command")
     if "\0" in command:

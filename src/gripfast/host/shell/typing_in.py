@@ -61,7 +61,7 @@ def open_ends(stdin: Stdin) -> Ends:
 
 
 async def type_in(job: Job, text: str) -> int:
-    """Sends text to a running command. Gives how many bytes are left because the command doesn't read."""
+    """Sends text to a running command. Returns how many bytes were not sent because the command doesn't read them."""
     if job.input < 0:
         raise Conflict(
             "the input of this shell is closed"
@@ -99,7 +99,7 @@ def _require_short_lines(terminal: int, data: bytes) -> None:
 
 
 async def _written(fd: int, data: bytes) -> int:
-    """Writes for as long as the command reads. Gives what is left."""
+    """Writes as long as the command reads. Returns what is left."""
     with memoryview(data) as view:
         done = 0
         while done < len(data):

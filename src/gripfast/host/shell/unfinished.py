@@ -1,4 +1,4 @@
-"""The last look of a session, by a program of its own: for a server that is ended before it can look itself.
+"""The last look of a session, by a separate program: for a server that is ended before it can look itself.
 
 Clients give a server a moment to stop and then kill it. So before a command runs, what was there is written down, and
 the warden, which outlives the server, starts this program when nothing of the session runs any more.
@@ -69,7 +69,7 @@ class Journal:
         return [sys.executable, "-I", "-m", __name__, str(self._place())] if sys.executable else []
 
     def write(self, seen: Protected, copies: ProtectedCopies | None) -> None:
-        """Before a command; most change nothing. A disk that is full costs the look by another program only."""
+        """Written before each command; usually nothing has changed. On a full disk only this last look is lost."""
         if self._written == (seen, copies and copies.contents):
             return
         scope = self._scope
@@ -84,7 +84,7 @@ class Journal:
             self._written = (seen, copies and copies.contents)
 
     def remove(self) -> None:
-        """At an orderly end."""
+        """Removes it when a session ends in the usual way."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
             self._written = None
@@ -105,7 +105,8 @@ def _forget_old(folder: Path) -> None:
 
 
 def main(file: str) -> None:
-    """What a warden starts. The file stays for the session's other wardens; an orderly session removes it."""
+    """Started by a warden. The file stays for the session's other wardens; a session that ends normally
+    removes it."""
     with contextlib.suppress(FileNotFoundError, SandboxViolation), open(file, "rb") as opened:
         pickle.load(opened).look()
 

@@ -125,7 +125,7 @@ def _around(settled: dict[str, MountKind], path: str) -> MountKind | None:
 
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Each directory that lies in none of the others."""
+    """The directories that are not inside another of them."""
     chosen = tuple(dict.fromkeys(paths))
     return tuple(path for path in chosen if not any(path != other and is_below(path, other) for other in chosen))
 

@@ -239,6 +239,56 @@ def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, 
     assert (root / "sub/deep/.envrc").read_text() == "x\n"
 
 
+ALIASES = {
+    "another name": ("echo good > x; ln x .envrc", "echo evil > x", ".envrc"),
+    "another name in a directory": ("mkdir .vscode; echo good > x; ln x .vscode/x", "echo evil > x", ".vscode/x"),
+    "an open file": ("echo good > .envrc; (exec 3>>.envrc; while sleep 0.01; do [ ! -e go ] || "
+                     "{ echo evil >&3; touch done; exit; }; done) >/dev/null 2>&1 &",
+                     "touch go; until [ -e done ]; do sleep 0.01; done", ".envrc"),
+    "an open directory": ("mkdir .vscode; echo good > .vscode/x; (cd .vscode; until [ -e /tmp/go ]; do sleep 0.01; "
+                          "done; echo evil > x; touch /tmp/done) >/dev/null 2>&1 &",
+                          "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done", ".vscode/x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ALIASES)
+def test_what_a_person_looks_at_in_quarantine_is_what_is_released(how: str, root: Path) -> None:
+    """Neither a hard link nor an open descriptor changes what is in quarantine, or what was released."""
+    make, change, path = ALIASES[how]
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level("bwrap")) as shells:
+            await shells.run(make, ignore)
+            [item] = quarantined()
+            await shells.run(change, ignore, timeout_ms=20_000)
+            release(item)
+            await shells.run("[ ! -e x ] || echo evil > x", ignore)
+
+    anyio.run(main)
+    assert (root / path).read_text() == "good\n"
+
+
+def test_what_is_too_large_to_be_copied_at_once_is_copied_when_it_is_released(root: Path) -> None:
+    run(root, "bwrap", "truncate -s 100M x; ln x .envrc")
+    [item] = quarantined()
+    release(item)
+    assert (root / ".envrc").stat().st_size == 100 << 20
+    assert (root / ".envrc").stat().st_ino != (root / "x").stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "kind", ["mkfifo .envrc", "ln -s nowhere .envrc", "mkdir .envrc", "touch .envrc; chmod 0 .envrc"]
+)
+def test_every_kind_of_file_comes_out_of_quarantine_as_it_went_in(kind: str, root: Path) -> None:
+    run(root, "bwrap", kind)
+    [item] = quarantined()
+    release(item)
+    found = (root / ".envrc").lstat().st_mode
+    subprocess.run(["bash", "-c", f"rm -rf .envrc; {kind}"], cwd=root, check=True)
+    assert found == (root / ".envrc").lstat().st_mode
+    assert quarantined() == []
+
+
 @pytest.mark.parametrize("sandbox", LEVELS)
 def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str, root: Path) -> None:
     attack = (

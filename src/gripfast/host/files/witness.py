@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
@@ -42,8 +42,9 @@ class Witness(Protocol):
         """A command is about to run; `command_changed` will report what it changed."""
         ...
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
-        """What is different since `command_starts`. `goes_on`: the command has not ended."""
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
+        """What is different since `command_starts`. `goes_on`: the command has not ended. Tells of files whose
+        content is known whether it differs."""
         ...
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,8 @@ class Record:
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
         self.stays: list[_Staying] = []
+        self.last_command = 0
+        self._hidden: list[str] = []  # changed by an earlier command; said in the next answer
         self._late: list[tuple[str, str]] = []  # not covered, by commands in the background; said in the next answer
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
@@ -130,12 +132,14 @@ class Record:
         if entry in self._commands:
             self._commands.remove(entry)
 
-    def collect(self) -> None:
-        """Adds what commands in the background have changed to the calls that started them."""
+    def collect(self, *, all: bool = False) -> None:
+        """Adds what commands in the background have changed to the calls that started them, and what was found since
+        the last command to that. `all`: every file is compared for it."""
+        self._add_hidden(all)
         for staying in list(self.stays):
             is_running = staying.is_running()
             mark = staying.watch.mark()
-            changes = staying.watch.since(staying.mark).paths
+            changes = staying.watch.since(staying.mark, after_command=not is_running).paths
             deltas, named = self.cover.deltas(changes)
             uncovered = [one for one in named if one not in staying.named]
             staying.named.update(uncovered)
@@ -148,6 +152,16 @@ class Record:
             staying.mark = mark
             if not is_running:
                 self.stays.remove(staying)
+
+    def _add_hidden(self, all: bool) -> None:
+        """What a command changed by other names of the files, found after its answer."""
+        changes = self._watch.hidden(finish=all) if self._watch is not None and self.last_command else ()
+        if changes:
+            deltas, uncovered = self.cover.deltas(changes)
+            added = {"changes": [delta.to_json() for delta in deltas], "uncovered": _said(uncovered)}
+            self.append({"adds": self.last_command, **added})
+            self._late += uncovered
+            self._hidden += [delta.path for delta in deltas if not delta.before.is_same(delta.after)]
 
     def _is_written(self, delta: PathDelta) -> bool:
         """Whether it was another call that left a path like this."""
@@ -269,6 +283,9 @@ class Record:
         if fault and (has_changes or f"fault {fault}" not in self._told):
             self._told.add(f"fault {fault}")
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
+        hidden, self._hidden = self._hidden, []
+        if hidden:
+            notes.append(f"[an earlier command changed, by another name of the file: {self._listed(hidden)}]")
         new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
         self._told.update(f"{path} {why}" for path, why in new)
         if new:
@@ -276,6 +293,10 @@ class Record:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             notes.append(f"[undo does not cover: {shown}{more}]")
         return "\n".join(notes) or None
+
+    def _listed(self, paths: Sequence[str]) -> str:
+        shown = ", ".join(map(self.fs.show_real, paths[:_NAMED]))
+        return f"{shown} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else shown
 
     def leave_mark(self) -> None:
         """A command runs on: if the server is killed, readers learn that the record is not whole."""
@@ -285,7 +306,7 @@ class Record:
     def close(self) -> None:
         """Ends the background work and removes the contents no call refers to."""
         with self._noting_faults():
-            self.collect()
+            self.collect(all=True)
             if self._is_marked:
                 mark_finished(self.directory)
         self.cover.close()
@@ -367,9 +388,10 @@ class CallEntry:
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
             self._record.leave_mark()
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
         with self._record.noting_faults():
             self._record.command_ends(self)
+            self._record.last_command = self.number
             deltas, uncovered = self._record.cover.deltas(changes, goes_on=goes_on)
             said = self._record.others.since(self._others)
             deltas = own_part(deltas, (*self.beside, *said.exact))
@@ -377,6 +399,9 @@ class CallEntry:
             self.add([replace(delta, shared=delta.shared or delta.path in shared) for delta in deltas])
             with self._lock:
                 self._uncovered += uncovered
+            states = ((delta.path, delta.before.digest, delta.after.digest) for delta in deltas)
+            return {path: old != new for path, old, new in states if old is not None and new is not None}
+        return {}
 
     def _deltas(self, file: Replacement) -> list[PathDelta]:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)

@@ -15,6 +15,7 @@ import pytest
 from gripfast.errors import Conflict
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.caches import caches_folder
 from gripfast.host.shell.quarantine import Quarantined, quarantined, release
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
@@ -299,6 +300,26 @@ def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str
     subprocess.run(["bash", "-c", "cd e && git x"], cwd=root, env=GIT, capture_output=True, check=False)
     assert not list(root.rglob("PWNED"))
     assert [item.path for item in taken] == [f"{root}/e/commondir"]
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("kind", ["a repository", "a worktree"])
+@pytest.mark.parametrize("where", ["$CACHE/evil", "$TMPDIR/evil"])
+def test_no_git_file_leads_to_a_repository_that_nobody_looked_at(
+    where: str, kind: str, sandbox: str, root: Path
+) -> None:
+    """Commands can write our caches and the session's /tmp, and repositories there are not judged."""
+    make = f"CACHE={caches_folder()}; H={where}; mkdir -p s; git init -q --bare $H; printf '{EVIL}' >> $H/config; "
+    if kind == "a repository":
+        make += "printf '\\tbare = false\\n\\tworktree = '$PWD/s'\\n' >> $H/config; echo gitdir: $H > s/.git"
+    else:
+        make += (
+            "mkdir -p $H/worktrees/w; cp $H/HEAD $H/worktrees/w; echo ../.. > $H/worktrees/w/commondir; "
+            "echo $PWD/s/.git > $H/worktrees/w/gitdir; echo gitdir: $H/worktrees/w > s/.git"
+        )
+    taken = run(root, sandbox, make, f"CACHE={caches_folder()}; {make.rpartition('; ')[2].replace('$H', where)}")
+    assert [item.path for item in taken] == [f"{root}/s/.git"] * 2
+    assert not (root / "s/.git").exists()
 
 
 @pytest.mark.parametrize("sandbox", LEVELS)

@@ -276,6 +276,7 @@ DOCUMENTED = {
     "call": int, "time": float, "tool": str, "arguments": str, "decision": str, "milliseconds": float,
     "answer_bytes": int, "answer_tokens": int, "output_ref": str | None, "error": str | None, "changes": list,
     "uncovered": list, "undoes": list, "ended": bool, "answer_sha256": str | None,
+    "printed_sha256": str | None,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import taken_out, with_notes
+from gripfast.builtin.endings import printed, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
 from gripfast.framework.definition import tool
@@ -15,7 +15,6 @@ from gripfast.framework.depends import Depends
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
-from gripfast.text.terminal import plain
 
 
 @tool(
@@ -47,7 +46,7 @@ async def bash_input(
     streamed = await stored(shell.news(), cache, shells)
     notes = [_unread(left)] if left else []
     notes += [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
-    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)
+    return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 
 def _unread(left: int) -> str:

@@ -1,4 +1,5 @@
-"""Witness: is notified of everything a call does to files. The record sets one for each call."""
+"""Witness: is notified of everything a call does to files, and of what its command printed. The record sets one for
+each call."""
 
 from __future__ import annotations
 
@@ -49,6 +50,10 @@ class Witness(Protocol):
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
         """A command continues after the call has ended; what it changes from now on still belongs to the call."""
+        ...
+
+    def command_printed(self, text: str) -> None:
+        """What the answer shows of a command's output, still with its colours."""
         ...
 
 

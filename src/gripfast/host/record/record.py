@@ -34,6 +34,7 @@ from gripfast.host.record.shelf import (
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
+from gripfast.text.terminal import plain
 
 _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
@@ -206,12 +207,23 @@ class Record:
         data = self.contents.get(named[1]) if named else None
         return call.arguments if data is None else data.decode("utf-8", "replace")
 
-    def keep_answer(self, text: str) -> str | None:
-        """Keeps the text of an answer; None if there is none or no room."""
-        if not text:
-            return None
+    def printed(self, call: RecordedCall) -> str | None:
+        """How the answer of a call begins, with the colours of a terminal; None if it had none."""
+        data = self.contents.get(call.printed)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def keep_answer(self, text: str, printed: str = "") -> tuple[str | None, str | None]:
+        """Keeps the text of an answer, and what a command printed of it in colour; None if there is none or no room.
+        Colours that hide a part of a secret, or text that a hook took out of the answer, are not kept."""
+        answer = self.redact(text[:_LONGEST_ANSWER])
+        printed = self.redact(printed[:_LONGEST_ANSWER])
+        if not answer.startswith(plain(printed).removesuffix("\n")):
+            printed = ""
+        return self._keep_text(answer), self._keep_text(printed)
+
+    def _keep_text(self, text: str) -> str | None:
         try:
-            return self.contents.put(self.redact(text[:_LONGEST_ANSWER]).encode("utf-8", "replace"))
+            return self.contents.put(text.encode("utf-8", "replace")) if text else None
         except OSError:
             return None
 
@@ -345,7 +357,7 @@ class CallEntry:
         self.number = call.number
         self._call = call
         self._started = time.monotonic()
-        self._decision = ""
+        self._decision = self._printed = ""
         self._lock = threading.Lock()
         self._changes: list[PathDelta] = []
         self._uncovered: list[tuple[str, str]] = []
@@ -403,6 +415,9 @@ class CallEntry:
             return {path: old != new for path, old, new in states if old is not None and new is not None}
         return {}
 
+    def command_printed(self, text: str) -> None:
+        self._printed = text
+
     def _deltas(self, file: Replacement) -> list[PathDelta]:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
         note = self._kept(file.path, file.before) or self._kept(file.path, file.after)
@@ -452,6 +467,7 @@ class CallEntry:
             WITNESS.reset(self._token)
         self._record.command_ends(self)
         uncovered = list(dict.fromkeys(self._uncovered))
+        kept, printed = self._record.keep_answer(answer, self._printed)
         call = RecordedCall(
             self.number,
             self._call.time,
@@ -466,7 +482,8 @@ class CallEntry:
             merged(self._changes),
             _said(uncovered),
             tuple(undoes),
-            answer=self._record.keep_answer(answer),
+            answer=kept,
+            printed=printed,
         )
         self._record.append(call.to_json())
         return self._record.notes(uncovered, has_changes=bool(self._changes))

@@ -5,13 +5,20 @@ import { charts } from "/console/static/charts.js";
 import { coloured, inline, sideBySide } from "/console/static/diff.js";
 import { focusFirst, showQuestions } from "/console/static/questions.js";
 import { focusShell, showRunning } from "/console/static/running.js";
+import { styled } from "/console/static/output.js";
 import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
 const page = { place: null, picked: false, calls: new Map(), undone: new Set(), look: 0, shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false, charting: 0 };
 
 const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
-const failed = (error) => say(error.message, "gone");
+const lost = (error) => say(error.message, "gone");
+
+// Something that the person wanted and that was not done: it stays until it was read.
+function failed(error) {
+  find("fault-text").textContent = error.message;
+  find("fault").hidden = false;
+}
 
 async function refresh() {
   if (page.busy) { page.again = true; return; }
@@ -24,7 +31,7 @@ async function refresh() {
     if (page.place && page.place !== known) await readCalls();
     say("live", "live");
   } catch (error) {
-    failed(error);
+    lost(error);
   }
   page.busy = false;
   if (page.again) { page.again = false; refresh(); }
@@ -78,6 +85,7 @@ function take(found) {
 // The usual case while somebody watches: a few calls began or ended, and the other rows stay as they are.
 function drawFew(calls) {
   const rows = find("rows");
+  const held = heldRow();
   for (const call of [...calls].sort((one, two) => one.number - two.number)) {
     const old = [...rows.children].find((element) => Number(element.dataset.number) === call.number);
     const first = rows.firstElementChild;
@@ -85,6 +93,7 @@ function drawFew(calls) {
     else if (!first || Number(first.dataset.number) < call.number) rows.prepend(row(call));
   }
   while (rows.children.length > page.shown) rows.lastElementChild.remove();
+  hold(held);
   find("older").hidden = page.calls.size <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   if (!page.charting) page.charting = setTimeout(drawCharts, 500);
@@ -113,9 +122,23 @@ function wanted() {
   return all.filter((call) => { const text = `${call.tool} ${call.subject} ${call.decision} ${call.error || ""}`.toLowerCase(); return words.every((word) => text.includes(word)); });
 }
 
+// The row that has the focus, by its number: rows are made anew, and the focus goes with them.
+const heldRow = () => (find("rows").contains(document.activeElement) ? document.activeElement.closest("tr").dataset.number : null);
+
+const openerOf = (number) => find("rows").querySelector(`tr[data-number="${number}"] .opens`);
+
+function hold(number) {
+  if (number) openerOf(number)?.focus({ preventScroll: true });
+  const stop = openerOf(page.open) || find("rows").querySelector(".opens"); // Tab comes to one row; j and k go on
+  find("rows").querySelectorAll('.opens[tabindex="0"]').forEach((one) => one.setAttribute("tabindex", "-1"));
+  if (stop) stop.setAttribute("tabindex", "0");
+}
+
 function drawCalls() {
   const all = wanted();
+  const held = heldRow();
   find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call)));
+  hold(held);
   find("older").hidden = all.length <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   drawCharts();
@@ -127,9 +150,9 @@ function row(call) {
   const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
   box.checked = page.chosen.has(call.number);
   return make(
-    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "aria-selected": String(page.open === call.number), tabindex: "-1", on: { click: () => open(call.number) } },
+    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "aria-current": String(page.open === call.number), on: { click: (event) => open(call.number, event.detail === 0) } },
     make("td", {}, call.changes ? box : ""),
-    make("td", { class: "number" }, String(call.number)),
+    make("td", { class: "number" }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.number}: ${call.tool} ${call.subject}` }, String(call.number))),
     make("td", {}, time(call.time)),
     make("td", { class: "tool", "data-error": call.error || "" }, call.tool),
     make("td", { class: "what", title: call.subject }, call.subject),
@@ -144,25 +167,30 @@ function toggle(number, on) {
   find("undo-chosen").disabled = page.chosen.size === 0;
 }
 
-async function open(number) {
+async function open(number, byKey = false) {
   page.open = number;
   mark();
   try {
     const call = await get("call", { place: page.place, number });
-    if (page.open === number) showDetail(call);
+    if (page.open !== number) return;
+    showDetail(call);
+    if (byKey) find("detail").focus();
   } catch (error) {
     failed(error);
   }
 }
 
 function mark() {
-  for (const element of find("rows").children) element.setAttribute("aria-selected", String(Number(element.dataset.number) === page.open));
+  for (const element of find("rows").children) element.setAttribute("aria-current", String(Number(element.dataset.number) === page.open));
+  hold(null);
 }
 
 function closeDetail() {
+  const opener = find("detail").contains(document.activeElement) ? openerOf(page.open) : null;
   page.open = null;
   find("detail").hidden = true;
   mark();
+  opener?.focus();
 }
 
 function showDetail(call) {
@@ -184,9 +212,14 @@ function showDetail(call) {
     make("pre", { tabindex: "0" }, ...coloured(call.arguments)),
   ];
   if (call.changes.length) parts.push(...changed(call));
-  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, call.answer === null ? "The text of this answer was not kept." : call.answer));
+  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, ...answered(call)));
   find("detail").replaceChildren(...parts.filter(Boolean));
   find("detail").hidden = false;
+}
+
+function answered(call) {
+  if (call.answer === null) return ["The text of this answer was not kept."];
+  return call.answer_runs ? styled(call.answer_runs) : [call.answer];
 }
 
 function changed(call) {
@@ -232,7 +265,10 @@ function step(by) {
   const rows = [...find("rows").children];
   const at = rows.findIndex((element) => Number(element.dataset.number) === page.open);
   const next = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
-  if (next) { next.scrollIntoView({ block: "nearest" }); open(Number(next.dataset.number)); }
+  if (!next) return;
+  next.scrollIntoView({ block: "nearest" });
+  next.querySelector(".opens").focus({ preventScroll: true });
+  open(Number(next.dataset.number));
 }
 
 const KEYS = {
@@ -253,6 +289,11 @@ document.addEventListener("keydown", (event) => {
   const work = KEYS[event.key];
   if (work) { event.preventDefault(); if (typing) event.target.blur(); work(); }
 });
+find("rows").addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (by) { event.preventDefault(); step(by); }
+});
+find("fault-close").addEventListener("click", () => { find("fault").hidden = true; });
 find("filter").addEventListener("input", () => { page.shown = FIRST; drawCalls(); });
 find("older").addEventListener("click", () => { page.shown += FIRST; drawCalls(); });
 find("undo-chosen").addEventListener("click", () => askUndo([...page.chosen].sort((one, two) => one - two)));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -17,6 +17,10 @@ from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
 
 
+async def _refuses(call: Any, *, shells: Annotated[Shells, Depends(SHELL)]) -> None:
+    shells.require_input(shells.look(call.bash_id))
+
+
 @tool(
     name="BashInput",
     title="Type into a background shell",
@@ -26,6 +30,7 @@ from gripfast.messages import TextResult
     open_world=True,
     feeds="bash_id",
     stands_for=("Bash",),
+    refuses=_refuses,
 )
 async def bash_input(
     bash_id: Annotated[str, Field(description="The id from Bash, started with tty or stdin.")],

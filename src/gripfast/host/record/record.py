@@ -142,14 +142,15 @@ class Record:
             mark = staying.watch.mark()
             changes = staying.watch.since(staying.mark, after_command=not is_running).paths
             deltas, named = self.cover.deltas(changes)
-            uncovered = [one for one in named if one not in staying.named]
+            ours = {delta.path for delta in deltas if self._is_written(delta)}
+            uncovered = [one for one in named if one not in staying.named and one[0] not in ours]
             staying.named.update(uncovered)
             shared = len(self._commands) + len(self.stays) > 1
-            found = [replace(delta, shared=shared) for delta in deltas if not self._is_written(delta)]
+            found = [replace(delta, shared=shared) for delta in deltas if delta.path not in ours]
             if found or uncovered:
                 added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
                 self.append({"adds": staying.number, **added})
-                self._late += uncovered
+                self._late += [one for one in uncovered if one not in self._late]
             staying.mark = mark
             if not is_running:
                 self.stays.remove(staying)

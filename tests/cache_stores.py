@@ -17,23 +17,25 @@ from gripfast.host.stores.store import EmbeddedStore
 class RedisServer:
     """A redis-server that can be killed and started again in the middle of a test."""
 
-    def __init__(self, binary: str, directory: Path, *, keeps: bool = False) -> None:
+    def __init__(self, binary: str, directory: Path, *, keeps: bool = False, password: str = "") -> None:
         """`keeps`: it has its data again after a restart."""
-        self.url = f"unix://{directory}/redis.sock"
+        self.url = f"unix://:{password}@{directory}/redis.sock" if password else f"unix://{directory}/redis.sock"
+        self._cli = ["redis-cli", "-s", f"{directory}/redis.sock", *(["-a", password] if password else [])]
         self._argv = [binary, "--port", "0", "--unixsocket", f"{directory}/redis.sock", "--save", ""]
         self._argv += ["--appendonly", "yes" if keeps else "no", "--appendfsync", "always", "--dir", str(directory)]
+        self._argv += ["--requirepass", password] if password else []
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
         self._process = subprocess.Popen(self._argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
-        while subprocess.run(["redis-cli", "-s", self.url[7:], "ping"], capture_output=True).stdout != b"PONG\n":
+        while subprocess.run([*self._cli, "ping"], capture_output=True).stdout != b"PONG\n":
             assert time.monotonic() < deadline, "redis-server did not start"
             time.sleep(0.02)
 
     def command(self, *words: str) -> bytes:
-        return subprocess.run(["redis-cli", "-s", self.url[7:], *words], capture_output=True, check=True).stdout
+        return subprocess.run([*self._cli, *words], capture_output=True, check=True).stdout
 
     def stall(self) -> None:
         """Makes the server accept connections without ever answering."""
@@ -51,7 +53,7 @@ class RedisServer:
             self._process = None
 
 
-def running_redis(*, keeps: bool = False) -> Iterator[RedisServer]:
+def running_redis(*, keeps: bool = False, password: str = "") -> Iterator[RedisServer]:
     """A redis-server for a fixture; skips the test where there is none."""
     binary = shutil.which("redis-server")
     if binary is None or shutil.which("redis-cli") is None:
@@ -59,7 +61,7 @@ def running_redis(*, keeps: bool = False) -> Iterator[RedisServer]:
 
         pytest.skip("redis-server is not installed")
     with tempfile.TemporaryDirectory(prefix="hf-redis-") as directory:
-        server = RedisServer(binary, Path(directory), keeps=keeps)
+        server = RedisServer(binary, Path(directory), keeps=keeps, password=password)
         try:
             yield server
         finally:

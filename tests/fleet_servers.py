@@ -9,12 +9,22 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+
+from click.testing import CliRunner, Result
+
+from gripfast.edges.cli.main import main
+from gripfast.host.questions.everywhere import EverywhereQueue
+from gripfast.host.questions.question import Questions
+from gripfast.host.questions.queue import QuestionQueue
+from gripfast.host.questions.redis_questions import RedisQuestions
 
 HANG = 60.0
 TOKENS = {"ann": "a" * 24, "bob": "b" * 24}
@@ -36,14 +46,15 @@ class Server:
 
     def __init__(self, root: Path, home: Path, store: str | None, *options: str, port: int = 0) -> None:
         home.mkdir(exist_ok=True)
-        tokens = home / "tokens"
+        tokens = home / f"tokens-{time.monotonic_ns()}"
         tokens.write_text("".join(f"{name} {token}\n" for name, token in TOKENS.items()), encoding="utf-8")
         tokens.chmod(0o600)
         words = [sys.executable, "-m", "gripfast", "serve", "--root", str(root), "--http", f"127.0.0.1:{port}"]
-        words += ["--token-file", str(tokens), "--rules", "none", *(["--store", store] if store else []), *options]
-        self._words, self._root, self._screen = words, root, home / "screen"
+        words += ["--token-file", str(tokens), *([] if "--config" in options else ["--rules", "none"]), *options]
+        words += ["--store", store] if store else []
+        self._words, self._root, self._screen, self._store = words, root, home / "screen", store
         self._home = {**os.environ, "XDG_STATE_HOME": str(home), "XDG_CACHE_HOME": str(home)}
-        self.port = 0
+        self.port, self._console = 0, ""
         self.start()
 
     def start(self) -> None:
@@ -57,6 +68,44 @@ class Server:
             assert self.process.poll() is None and time.monotonic() < deadline, text
             time.sleep(0.02)
         self.port = int(text.split(" tools at ")[1].split()[0].split(":")[2].split("/")[0])
+        self._console = text.split("/console?key=")[1].split()[0]
+
+    def command(self, *words: str, shares: bool = True) -> Result:
+        """Runs a command of gripfast as the server's user would on its machine."""
+        words = (*words, *(["--store", self._store] if self._store and shares else []))
+        places = {name: self._home[name] for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        return CliRunner().invoke(main, words, env=places)
+
+    def questions(self) -> Questions:
+        """The questions that a command on its machine sees."""
+        local = QuestionQueue(Path(self._home["XDG_STATE_HOME"], "gripfast", "questions"))
+        return local if self._store is None else EverywhereQueue(local, RedisQuestions(self._store))
+
+    def console(self) -> Callable[..., Any]:
+        """Opens the console of this server: a function that asks its page's interface. Works once."""
+        status, headers, _ = self._get("GET", f"/console?key={self._console}")
+        assert status == 200, status
+        cookie, secret = headers["set-cookie"].split(";")[0], headers["refresh"].split("!")[1]
+        known = {"Cookie": cookie, "X-Gripfast-Console": secret, "Origin": f"http://127.0.0.1:{self.port}"}
+
+        def ask(what: str, body: dict[str, Any] | None = None, **parameters: str) -> Any:
+            path = f"/console/api/{what}?{urlencode(parameters)}"
+            status, _, text = self._get("POST" if body else "GET", path, json.dumps(body) if body else None, known)
+            assert status == 200, text
+            return json.loads(text)
+
+        return ask
+
+    def _get(
+        self, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any, str]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=HANG)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -90,6 +139,11 @@ class Person:
     session: str = ""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     _number: int = 0
+
+    @property
+    def number(self) -> int:
+        """The id of the last request."""
+        return self._number
 
     def begin(self, port: int) -> Person:
         answer = self.hello(port)
@@ -172,14 +226,15 @@ def free_port() -> int:
 def servers(root: Path, scratch: Path, store: str | None, count: int, *options: str) -> Generator[list[Server]]:
     """Servers over one store. Without a Redis they have one state directory, as on one machine."""
     homes = [scratch / ("home" if store is None else f"home{number}") for number in range(count)]
-    made: list[Server] = []
+    with ThreadPoolExecutor(count) as pool:
+        starting = [pool.submit(Server, root, home, store, *options) for home in homes]
     try:
-        for home in homes:
-            made.append(Server(root, home, store, *options))
-        yield made
+        yield [one.result() for one in starting]
     finally:
-        for server in made:
-            server.end()
+        with ThreadPoolExecutor(count) as pool:
+            for one in starting:
+                if one.exception() is None:
+                    pool.submit(one.result().end)
 
 
 class Proxy:

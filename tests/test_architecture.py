@@ -53,7 +53,7 @@ HOST_MAY_IMPORT = {
     "search": {"kernel", "program"},
     "files": {"kernel", "program", "search"},
     "stores": {"kernel", "program", "search"},
-    "questions": {"kernel", "program"},
+    "questions": {"kernel", "program", "stores"},
     "record": {"kernel", "program", "files"},
     "shell": {"kernel", "program", "files"},
 }

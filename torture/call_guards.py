@@ -565,6 +565,7 @@ LISP_GUARDS: tuple[Guard, ...] = (
 )
 
 QUEUE = "tests/host/test_questions.py"
+QUEUES = "tests/host/test_question_queues.py"
 APPROVALS = "tests/edges/mcp/test_approvals.py"
 CONSOLE = "tests/edges/console/test_console.py"
 RUNNING = "tests/edges/console/test_running.py"
@@ -575,7 +576,7 @@ PERSON_GUARDS: tuple[Guard, ...] = (
         "an answer counts once",
         "host/questions/queue.py::QuestionQueue._put",
         call("link", by="os.replace($0, $1)"),
-        f"{QUEUE} -k 'once or one_answer or race'",
+        f"{QUEUES} -k 'once or exactly_one'",
     ),
     Guard(
         "the questions of a server that is gone are over",
@@ -585,9 +586,27 @@ PERSON_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a verdict that was not offered does not count",
-        "host/questions/queue.py::QuestionQueue.answer",
+        "host/questions/question.py::refuse_unoffered",
         never("widths"),
-        QUEUE,
+        QUEUES,
+    ),
+    Guard(
+        "an answer that somebody else wrote into the store is no answer",
+        "host/questions/redis_questions.py::RedisQuestions._answer",
+        never("compare_digest"),
+        f"{QUEUES} -k forged",
+    ),
+    Guard(
+        "a question that somebody else wrote into the store is none",
+        "host/questions/redis_questions.py::RedisQuestions._stored",
+        drop("compare_digest"),
+        f"{QUEUES} -k 'changed_after or foreign'",
+    ),
+    Guard(
+        "the questions of another machine's server that is gone are over",
+        "host/questions/redis_questions.py::RedisQuestions._find",
+        never("_up"),
+        f"{QUEUES} -k gone",
     ),
     # --- what is approved is what was shown ---
     Guard(
@@ -662,12 +681,6 @@ PERSON_GUARDS: tuple[Guard, ...] = (
         "edges/console/access.py::ConsoleAccess.refusal",
         never("method"),
         f"{CONSOLE} {RUNNING} -k 'change_needs or ended_from'",
-    ),
-    Guard(
-        "colours show nothing that the answer hides",
-        "host/record/record.py::Record.keep_answer",
-        never("startswith"),
-        f"{CONSOLE} -k colours_show_nothing",
     ),
     Guard(
         "the shells of a process that died are not shown",

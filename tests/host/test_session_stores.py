@@ -92,7 +92,37 @@ def test_what_one_server_saved_another_goes_on_with(
     assert second.lease.fence > first.lease.fence
     assert store.save(second.lease, {"a": None, "c": b"3"}, [b"line 2"], release=True)
     assert leased(store, known=first.lease.fence).fields == {"b": b"\xff\x00", "é/\udc80": b"2", "c": b"3"}
-    assert store.lines("s") == [b"line 1", b"line 2"]
+
+
+def test_servers_on_other_machines_see_the_lines_of_a_record_also_after_its_end(redis: RedisServer) -> None:
+    redis.command("flushall")
+    store, other = RedisSessions(redis.url), RedisSessions(redis.url)
+    assert other.recorded() == []
+    for number in range(3):
+        held = leased(store, new=True).lease
+        assert store.save(held, {}, [b"line %d" % number], root="/srv/é\udc80 x", release=True)
+    store.end("s")
+    (found,) = other.recorded()
+    assert (found.session, found.root) == (stored_name("s"), "/srv/é\udc80 x")
+    assert other.lines(found.session) == [b"line 0", b"line 1", b"line 2"]
+    store.close()
+    other.close()
+
+
+def test_of_too_many_recorded_sessions_the_least_used_lose_their_lines(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gripfast.host.stores.redis_sessions.MOST_RECORDED", 2)
+    redis.command("flushall")
+    store = RedisSessions(redis.url)
+    old, older = stored_name("old"), stored_name("older")
+    for id, used in ((older, 1), (old, 2)):
+        redis.command("zadd", "gripfast:1:recorded", f"{used}", f"{id} /r")
+        redis.command("rpush", f"gripfast:1:lines:{id}", "line")
+    assert store.save(leased(store, new=True).lease, {}, [b"line"], root="/r", release=True)
+    assert [one.session for one in store.recorded()] == [stored_name("s"), old]
+    assert [len(store.lines(id)) for id in (stored_name("s"), old, older)] == [1, 1, 0]
+    store.close()
 
 
 def test_a_server_that_nobody_followed_gets_no_state_again(store: SessionStore) -> None:
@@ -145,7 +175,7 @@ def test_the_lease_of_a_server_that_is_silent_ends_and_names_what_it_did(
     assert store.renew(lost) is None
     assert store.save(found.lease, {"b": b"2"}, release=True)
     assert leased(store, "three").fields == {"b": b"2"}
-    assert store.lines("s") == []
+    assert store.lines(stored_name("s")) == []
 
 
 def test_a_lease_that_ran_out_is_still_good_while_nobody_took_it(open_store: Callable[..., SessionStore]) -> None:
@@ -219,8 +249,9 @@ def test_what_is_stored_is_bounded(store: SessionStore) -> None:
     for _ in range(MOST_MESSAGES + 5):
         store.send("s", b"x")
     assert len(store.renew(held) or []) == MOST_MESSAGES
-    assert store.save(held, {}, [b"%d" % number for number in range(MOST_LINES + 5)], release=True)
-    assert (len(store.lines("s")), store.lines("s")[-1]) == (MOST_LINES, b"%d" % (MOST_LINES + 4))
+    assert store.save(held, {}, [b"%d" % number for number in range(MOST_LINES + 5)], root="/r", release=True)
+    newest = [b"%d" % number for number in range(5, MOST_LINES + 5)]
+    assert store.lines(stored_name("s")) == (newest if isinstance(store, RedisSessions) else [])
     assert leased(store, "two").fields == {"small": b"x"}
     again = leased(store, "two").lease
     assert store.save(again, {f"{number}": b"" for number in range(MOST_FIELDS)}, release=True)

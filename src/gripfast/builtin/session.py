@@ -171,6 +171,11 @@ class WorkspaceSession(Session):
             raise InvalidArgument("this session has no record; open it with record=True")
         return self._record
 
+    def tell_others(self, line: Callable[[dict[str, Any]], object]) -> None:
+        """Has each line of the record, if there is one, given to somebody who tells other servers."""
+        if self._record is not None:
+            self._record.told_others = line
+
     def prepare(self) -> None:
         """Starts in the background what the first command of a recorded session would wait for."""
         if self._record is not None:

@@ -10,6 +10,7 @@ Fields come from a store that others may write to: what can't be valid is left o
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
@@ -23,6 +24,8 @@ from gripfast.errors import ToolError
 from gripfast.host.files.guard import Identity, Seen
 from gripfast.host.program.machine import kernel_name
 from gripfast.host.program.places import is_directory
+from gripfast.host.record.elsewhere import line_for_others
+from gripfast.host.stores.sessions import MOST_LINES
 from gripfast.text.below import is_below
 
 _READ = "read "
@@ -49,7 +52,8 @@ _SEEN = TypeAdapter(_Facts)
 class SharedState:
     """A session's state as fields. Remembers which of them were saved."""
 
-    def __init__(self, state: State, session: WorkspaceSession, server: str) -> None:
+    def __init__(self, state: State, session: WorkspaceSession, server: str, *, tells_calls: bool = False) -> None:
+        """`tells_calls`: other servers can't see the session's record, and are told of its calls."""
         self._state = state
         self._session = session
         self._server = server
@@ -59,7 +63,11 @@ class SharedState:
         self._pending: dict[str, bytes | None] = {}
         self.elsewhere: dict[str, str] = {}
         """The background shells that were started on other servers, with these."""
+        self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LINES)
+        self.root = session.fs.roots[0]
         state.reads.take_changes()
+        if tells_calls:
+            session.tell_others(self._lines.append)
 
     # --- to the store ---
 
@@ -84,6 +92,15 @@ class SharedState:
                 self._reads[name] = None
             if self._pending.get(name, b"") == value or value is None:
                 self._pending.pop(name, None)
+
+    def lines(self) -> list[bytes]:
+        """What the record has written since the last `lines_saved`, for other servers."""
+        return [line_for_others(value, self._server) for value in list(self._lines)]
+
+    def lines_saved(self, count: int) -> None:
+        """So many of the lines are in the store."""
+        for _ in range(min(count, len(self._lines))):
+            self._lines.popleft()
 
     def forget_saved(self) -> None:
         """The store has lost everything: all of it is to be saved again."""

@@ -11,16 +11,17 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 from anyio import to_thread
 
 from gripfast.call.hooks import Answer, Answered, Question
 from gripfast.clock import monotonic
-from gripfast.errors import PolicyDenied, WaitingForApproval
+from gripfast.errors import PolicyDenied, ToolError, WaitingForApproval
 from gripfast.host.questions.page import running_page
-from gripfast.host.questions.queue import LIFETIME, Asking, QuestionQueue, QueuedAnswer, QueuedQuestion
+from gripfast.host.questions.question import LIFETIME, Asking, Questions, QueuedAnswer, QueuedQuestion
+from gripfast.host.questions.queue import QuestionQueue
 from gripfast.text.escape import escaped
 
 ANSWER_WITHIN = 50.0
@@ -37,6 +38,7 @@ _SPARE = 10.0  # seconds between our answer and the client's timeout
 LARGEST_SHOWN = 1 << 20
 """Characters of one question. A longer one is cut, with the digest of all of it."""
 _POLL_SECONDS = 0.05
+_POLL_STORE_SECONDS = 0.25
 OVER = QueuedAnswer("over", "", "nobody answered it in time", 0.0)
 
 
@@ -55,57 +57,74 @@ def console_url(question: QueuedQuestion) -> str | None:
     return None if page is None else f"http://{page}/console#{question.id}"
 
 
+T = TypeVar("T")
 Present: TypeAlias = Callable[[QueuedQuestion], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A question in the queue, and whether a call waits for it now."""
+    """A question in the queue, whether a call waits for it now, and whether this server asked it."""
 
     question: QueuedQuestion
     until: float
     attached: bool = True
+    is_own: bool = True
+    is_new: bool = True
+    is_used: bool = False
+    """Another server has used its answer."""
 
 
 @dataclass(slots=True)
 class Approvals:
-    """The questions of one session that wait. `notify` is told of each new one."""
+    """The questions of one session that wait. `notify` is told of each new one. `is_shared`: other servers may go on
+    with the session, and with its questions."""
 
     session: str
     root: str
     client: str = ""
     lifetime: float = LIFETIME
     notify: Callable[[QueuedQuestion], None] | None = None
-    queue: QuestionQueue = field(default_factory=QuestionQueue)
+    queue: Questions = field(default_factory=QuestionQueue)
+    is_shared: bool = False
+    _finding: anyio.Lock = field(default_factory=anyio.Lock)
     _waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
 
     async def ask(self, question: Question, until: float, present: Present | None = None) -> Answered:
         """The answer to a question, waited for until a time of the monotonic clock. Raises WaitingForApproval then,
         PolicyDenied if the question can't be asked or nobody answered it in its lifetime. `present` may show a new
         question to the person while it waits."""
-        self._drop_expired()
+        await self._drop_expired()
         key, asking = await self._asking(question)
-        attached = self._attach(key)
-        waiting = attached or self._put(key, asking, question)
+        while True:
+            async with self._finding:
+                attached = self._attach(key) or await self._found_elsewhere(key)
+                waiting = attached or await self._put(key, asking, question)
+            answer = await self._shown_and_waited(waiting, until, present if attached is None else None)
+            is_waiting = answer is None or not await self._may_use(waiting)
+            if not is_waiting or not waiting.is_own:  # whether another server's question still waits is looked up
+                self._forget(key, waiting)
+            if answer is None or is_waiting:
+                raise _still_waiting(waiting.question, question)
+            if waiting.is_used or (answer.is_over and not waiting.is_own):
+                continue  # by another server: this call has a question of its own
+            return _answered(answer, waiting.question, question)
+
+    async def _shown_and_waited(
+        self, waiting: _Waiting, until: float, present: Present | None
+    ) -> QueuedAnswer | None:
         answer = None
         try:
             async with anyio.create_task_group() as group:
-                if present is not None and attached is None:
+                if present is not None:
                     group.start_soon(present, waiting.question)
-                if attached is None:
+                if waiting.is_new:
+                    waiting.is_new = False
                     await to_thread.run_sync(self.queue.prepare)  # while the person reads
                 answer = await self._wait(waiting, until)
                 group.cancel_scope.cancel()
         finally:
             waiting.attached = False
-        if answer is None:
-            raise WaitingForApproval(
-                f"waiting for approval {waiting.question.id}; call again. It was asked because: "
-                f"{escaped(question.reason)}. The user can answer with `gripfast approve {waiting.question.id}`",
-                details={"id": waiting.question.id},
-            )
-        self._forget(key, waiting)
-        return _answered(answer, waiting.question, question)
+        return answer
 
     async def _asking(self, question: Question) -> tuple[str, Asking]:
         """What is asked, and its key: the same call again, about the same change, has the same."""
@@ -118,7 +137,7 @@ class Approvals:
         text = f"{bounded(shown)}\n{cut}" if cut else bounded(shown)
         reason = escaped(question.reason)
         widths = {str(width): covers for width, covers in question.widths().items()}
-        return key, Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, self.client)
+        return key, Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, self.client, key)
 
     def _attach(self, key: str) -> _Waiting | None:
         """A question about the same call that no other call waits for at this moment."""
@@ -127,9 +146,22 @@ class Approvals:
             free.attached = True
         return free
 
-    def _put(self, key: str, asking: Asking, question: Question) -> _Waiting:
+    async def _found_elsewhere(self, key: str) -> _Waiting | None:
+        """A question that another server has asked about the same call of this session."""
+        if not self.is_shared:
+            return None
+        known = {one.question.id for several in self._waiting.values() for one in several}
+        found = await to_thread.run_sync(self.queue.pending, self.session, key)
+        free = next((question for question in found if question.id not in known), None)
+        if free is None:
+            return None
+        waiting = _Waiting(free, monotonic() + self.lifetime, is_own=False, is_new=False)
+        self._waiting.setdefault(key, []).append(waiting)
+        return waiting
+
+    async def _put(self, key: str, asking: Asking, question: Question) -> _Waiting:
         try:
-            asked = self.queue.ask(asking, seconds=self.lifetime)
+            asked = await self._in_queue(lambda: self.queue.ask(asking, seconds=self.lifetime))
         except OSError as fault:
             raise PolicyDenied(
                 f"{question.reason}; it needs approval, and the question can't be put where the user would see it "
@@ -143,15 +175,29 @@ class Approvals:
 
     async def _wait(self, waiting: _Waiting, until: float) -> QueuedAnswer | None:
         id = waiting.question.id
+        pause = _POLL_SECONDS if self.queue.is_local else _POLL_STORE_SECONDS
         while True:
-            answer = self.queue.answered(id)
+            answer = await self._in_queue(lambda: self.queue.answered(id))
             now = monotonic()
             if answer is None and now >= waiting.until:
-                self._withdraw(waiting, "nobody answered it in time")
-                answer = self.queue.answered(id) or OVER
+                await self._withdraw(waiting, "nobody answered it in time")
+                answer = await self._in_queue(lambda: self.queue.answered(id)) or OVER
             if answer is not None or now >= until:
                 return answer
-            await anyio.sleep(min(_POLL_SECONDS, max(0.0, until - now)))
+            await anyio.sleep(min(pause, max(0.0, until - now)))
+
+    async def _may_use(self, waiting: _Waiting) -> bool:
+        """Takes the answer, so that no other server uses it. False if that is not known yet."""
+        if self.is_shared:
+            try:
+                waiting.is_used = not await self._in_queue(lambda: self.queue.take(waiting.question.id))
+            except (ToolError, OSError):
+                return False
+        return True
+
+    async def _in_queue(self, work: Callable[[], T]) -> T:
+        """Asks the queue, in a thread if that may take a while. What was begun comes to its end."""
+        return work() if self.queue.is_local else await to_thread.run_sync(work)
 
     def _forget(self, key: str, waiting: _Waiting) -> None:
         left = [one for one in self._waiting.get(key, ()) if one is not waiting]
@@ -160,24 +206,25 @@ class Approvals:
         else:
             self._waiting.pop(key, None)
 
-    def _drop_expired(self) -> None:
+    async def _drop_expired(self) -> None:
         now = monotonic()
         for key, waitings in list(self._waiting.items()):
             for one in waitings:
                 if not one.attached and now >= one.until:
-                    self._withdraw(one, "nobody answered it in time")
+                    await self._withdraw(one, "nobody answered it in time")
                     self._forget(key, one)
 
-    def _withdraw(self, waiting: _Waiting, why: str) -> None:
-        with contextlib.suppress(OSError):
-            self.queue.withdraw(waiting.question.id, why)
+    async def _withdraw(self, waiting: _Waiting, why: str) -> None:
+        if waiting.is_own:
+            with contextlib.suppress(OSError):
+                await self._in_queue(lambda: self.queue.withdraw(waiting.question.id, why))
 
     async def close(self) -> None:
         """The session ends: its questions are over."""
         waitings = [one for several in self._waiting.values() for one in several]
         self._waiting.clear()
         for one in waitings:
-            await to_thread.run_sync(self._withdraw, one, "its session has ended")
+            await self._withdraw(one, "its session has ended")
         self.queue.close()
 
 
@@ -187,6 +234,14 @@ def bounded(text: str, most: int = LARGEST_SHOWN) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{text[:most]}\n… ({len(text) - most} more characters; SHA-256 of all: {digest})"
+
+
+def _still_waiting(asked: QueuedQuestion, question: Question) -> WaitingForApproval:
+    return WaitingForApproval(
+        f"waiting for approval {asked.id}; call again. It was asked because: {escaped(question.reason)}. The user "
+        f"can answer with `gripfast approve {asked.id}`",
+        details={"id": asked.id},
+    )
 
 
 def _answered(answer: QueuedAnswer, asked: QueuedQuestion, question: Question) -> Answered:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cache_stores import RedisServer, running_redis
-from fleet_servers import HANG, TOKENS, Person, Server, servers
+from fleet_servers import HANG, TOKENS, Answer, Person, Server, servers
 
 LINES = "".join(f"line {number}\n" for number in range(30_000))
 
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[RedisServer]:
-    yield from running_redis(keeps=True)
+    yield from running_redis(keeps=True, password="of the store")
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +31,23 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+RULES = """
+[permissions]
+default_action = "allow"
+
+[[permissions.rule]]
+tool = "Bash"
+pattern = "./deploy *"
+action = "ask"
+"""
+
+
 @pytest.fixture(scope="module", params=["embedded", "redis"])
 def two(request: pytest.FixtureRequest, root: Path) -> Iterator[list[Server]]:
     store = request.getfixturevalue("redis").url if request.param == "redis" else None
-    with servers(root, root.parent, store, 2) as made:
+    rules = root.parent / "rules.toml"
+    rules.write_text(RULES, encoding="utf-8")
+    with servers(root, root.parent, store, 2, "--config", str(rules)) as made:
         yield made
 
 
@@ -157,6 +172,124 @@ def test_a_session_nobody_named_lasts_as_long_as_its_connection_and_behind_a_pro
     assert not named.call(two[1].port, "Write", file_path=path.name, content="x").is_error
 
 
+def ask_at(
+    server: Server, person: Person, pool: ThreadPoolExecutor, other: Server, line: str
+) -> tuple[Future[Answer], dict[str, Any]]:
+    """A call at one server, and its question as the other one lists it."""
+    running = pool.submit(person.call, server.port, "Bash", command=line)
+    queue = other.questions()
+
+    def is_asked() -> bool:
+        assert not running.done(), running.result()
+        return any(line in question.shown for question in queue.waiting())
+
+    until(is_asked)
+    queue.close()
+    listed = other.command("approvals", "--json")
+    assert listed.exit_code == 0, listed
+    (found,) = [question for question in json.loads(listed.stdout) if line in question["shown"]]
+    return running, found
+
+
+@pytest.fixture
+def deploy(root: Path) -> Path:
+    """A program that the rules ask about. It writes a line into the file when it runs."""
+    ran = root / f"{time.monotonic_ns()}.ran"
+    (root / "deploy").write_text('#!/bin/sh\necho "ran $1" | tee -a "$1"\n', encoding="utf-8")
+    (root / "deploy").chmod(0o755)
+    return ran
+
+
+def test_a_question_of_one_server_is_answered_at_the_other_and_the_call_runs_once(
+    two: list[Server], deploy: Path
+) -> None:
+    one, other = two
+    person = Person(generation="newer", name=f"window {time.monotonic_ns()}")
+    with ThreadPoolExecutor(1) as pool:
+        running, question = ask_at(one, person, pool, other, f"./deploy {deploy.name}")
+        assert other.command("approve", question["id"]).exit_code == 0
+        assert f"ran {deploy.name}" in running.result(HANG).text
+        assert other.command("deny", question["id"]).exit_code == 3
+        running, question = ask_at(one, person, pool, other, f"./deploy {deploy.name} again")
+        assert other.command("deny", question["id"], "--because", "not today").exit_code == 0
+        assert "not today" in running.result(HANG).text
+    assert deploy.read_text(encoding="utf-8") == f"ran {deploy.name}\n"
+
+
+def test_the_same_call_at_another_server_attaches_to_the_question_that_waits(two: list[Server], deploy: Path) -> None:
+    """It was asked at one server, is answered on the other's page, and runs there, once."""
+    one, other = two
+    line = f"./deploy {deploy.name}"
+    person = Person().begin(one.port)
+    with ThreadPoolExecutor(2) as pool:
+        lost, question = ask_at(one, person, pool, other, line)
+        cancel = {"requestId": person.number, "reason": "the client gave up"}
+        assert person.send(one.port, "notifications/cancelled", cancel).status == 202
+        assert "cancelled" in str(lost.exception(HANG) or lost.result()).lower()
+        again = pool.submit(person.call, other.port, "Bash", command=line)
+        page = console_of(other)
+        assert [found["id"] for found in page("questions") if line in found["shown"]] == [question["id"]]
+        page("answer", {"id": question["id"], "verdict": "yes"})
+        assert f"ran {deploy.name}" in again.result(HANG).text
+    assert deploy.read_text(encoding="utf-8") == f"ran {deploy.name}\n"
+
+
+_pages: dict[int, Callable[..., Any]] = {}
+
+
+def console_of(server: Server) -> Callable[..., Any]:
+    """The console of a server; its link works once."""
+    if server.port not in _pages:
+        _pages[server.port] = server.console()
+    return _pages[server.port]
+
+
+def test_the_calls_of_a_session_that_moved_are_in_the_log_and_on_the_page_of_both_servers(
+    two: list[Server], root: Path, request: pytest.FixtureRequest
+) -> None:
+    path, person = file_in(root), Person().begin(two[0].port)
+    person.call(two[0].port, "Read", file_path=path.name)
+    person.call(two[0].port, "Edit", file_path=path.name, old_string="one", new_string="two")
+    person.call(two[1].port, "Edit", file_path=path.name, old_string="two", new_string="three")
+    person.call(two[0].port, "Write", file_path=path.name, content="four\n")
+    wanted = ["Read", "Edit", "Edit", "Write"]
+    for server, elsewhere in ((two[0], [2]), (two[1], [0, 1, 3])):
+        log = server.command("log", "--root", str(root), "--json")
+        assert log.exit_code == 0, log
+        calls = [json.loads(line) for line in log.stdout.splitlines()]
+        assert [call["tool"] for call in calls] == wanted
+        assert [len(call["changes"]) for call in calls] == [0, 1, 1, 1]
+        is_redis = "redis" in request.node.name
+        told = {at: f":{(two[1] if server is two[0] else two[0]).port}" for at in elsewhere if is_redis}
+        assert {at: call["server"][-len(told[at]) :] for at, call in enumerate(calls) if "server" in call} == told
+        assert f"~ {path.name}" in server.command("log", "--root", str(root)).stdout
+        page = console_of(server)
+        place = page("sessions")[0]["place"]
+        rows = page("calls", place=place)["calls"]
+        assert sorted(row["tool"] for row in rows) == sorted(wanted)
+        assert len({row["key"] for row in rows}) == len(wanted)
+        for row in rows:
+            shown = page("call", place=place, number=str(row["number"]), server=row["server"])
+            assert path.name in shown["arguments"]
+            assert (shown["answer"] is None) == bool(row["server"])
+
+
+def test_undo_is_where_the_call_was_made(two: list[Server], root: Path, request: pytest.FixtureRequest) -> None:
+    path = file_in(root)
+    person = Person().begin(two[0].port)
+    person.call(two[0].port, "Read", file_path=path.name)
+    person.call(two[0].port, "Edit", file_path=path.name, old_string="one", new_string="two")
+    session = str(console_of(two[0])("sessions")[0]["session"])
+    where = ("--root", str(root), "--session", session)
+    away = two[1].command("undo", *where, shares=False)
+    if "redis" in request.node.name:
+        assert away.exit_code == 2
+        assert "no session" in away.stderr
+        assert path.read_text(encoding="utf-8") == "two\n"
+        assert two[0].command("undo", *where, shares=False).exit_code == 0
+    assert path.read_text(encoding="utf-8") == "one\n"
+
+
 @pytest.fixture(scope="module")
 def breakable(root: Path) -> Iterator[tuple[RedisServer, Server, Server]]:
     """A Redis of their own and two servers, which a test leaves running."""
@@ -206,18 +339,29 @@ def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later
     until(lambda: not person.call(other.port, "Edit", **wanted).is_error)
 
 
-def test_an_answer_and_a_cancellation_reach_the_server_that_waits_for_them(two: list[Server], root: Path) -> None:
-    """Both are sent to the server that does not run the call."""
-    mark = root / f"{time.monotonic_ns()}.flag"
+def is_running(line: str) -> bool:
+    """Whether a process with this command line exists."""
+    words = line.replace(" ", "\0").encode() + b"\0"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes() == words:
+                return True
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+def test_a_cancellation_reaches_the_server_that_runs_the_call(two: list[Server], root: Path) -> None:
+    """It is sent to the other server. The call ends as a cancelled one, and its command with it."""
+    mark, long = root / f"{time.monotonic_ns()}.flag", f"600.{time.monotonic_ns()}"
     person = Person().begin(two[0].port)
-    assert person.call(two[1].port, "Glob", pattern="*").status == 200
+    assert person.call(two[1].port, "Glob", pattern="*.none").status == 200
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(person.call, two[0].port, "Bash", command=f"touch {mark}; sleep 600; rm {mark}")
-        until(mark.exists)
+        running = pool.submit(person.call, two[0].port, "Bash", command=f"touch {mark}; sleep {long}")
+        until(lambda: is_running(f"sleep {long}"))
+        assert mark.exists()
+        cancel = {"requestId": person.number, "reason": "enough"}
         beside = Person(person.token, session=person.session)
-        cancel = {"requestId": person._number, "reason": "enough"}  # pyright: ignore[reportPrivateUsage]
         assert beside.send(two[1].port, "notifications/cancelled", cancel).status == 202
-        ended = running.exception(HANG) or running.result()
-        assert ended is not None
-        assert json.dumps(str(ended))
-    assert person.call(two[1].port, "Glob", pattern="*").status == 200
+        assert "cancelled" in str(running.exception(HANG) or running.result()).lower()
+        until(lambda: not is_running(f"sleep {long}"))
+    assert not person.call(two[1].port, "Bash", command="true").is_error

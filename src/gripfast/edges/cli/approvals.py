@@ -8,9 +8,11 @@ import click
 
 from gripfast.clock import monotonic, utc_now
 from gripfast.edges.cli.say import say, say_json
+from gripfast.edges.cli.store import store_options
 from gripfast.errors import ToolError
 from gripfast.host.program.keys import END, NextKey, keys
-from gripfast.host.questions.queue import AnsweredBefore, QuestionQueue, QueuedQuestion, Verdict
+from gripfast.host.questions.everywhere import EverywhereQueue, questions_in
+from gripfast.host.questions.question import AnsweredBefore, Questions, QueuedQuestion, Verdict
 
 OVER = 1
 ANSWERED_BEFORE = 3
@@ -31,8 +33,10 @@ _VERDICTS: dict[str, Verdict] = {
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the questions as a JSON list; with --watch at each change."
 )
-def approvals(watch: bool, as_json: bool) -> None:
-    """List the questions that wait for an answer, of all sessions of yours on this machine.
+@store_options
+def approvals(watch: bool, as_json: bool, store: str | None) -> None:
+    """List the questions that wait for an answer, of all sessions of yours on this machine. With a shared store, also
+    those of all servers that use it; their ids begin with S.
 
     A rule with the action `ask` asks the person at the client. Where the client can't ask, the call waits here.
     What is shown is exactly what will run.
@@ -44,9 +48,12 @@ def approvals(watch: bool, as_json: bool) -> None:
     gripfast approve Q7 --always   yes, and the same again in that session without a question
     gripfast deny Q7 --because "use the staging server"
     """
-    queue = QuestionQueue()
+    queue, note = questions_in(store)
+    if note:
+        say(note, err=True)
     if not watch:
         _list(queue.waiting(), as_json)
+        _say_fault(queue)
     elif as_json or not sys.stdin.isatty():
         _print_changes(queue, as_json)
     else:
@@ -57,28 +64,33 @@ def approvals(watch: bool, as_json: bool) -> None:
 @click.command(short_help="Answer a waiting question with yes.")
 @click.argument("id")
 @click.option("--always", is_flag=True, help="Also whatever the question says `always` covers, in that session.")
-def approve(id: str, always: bool) -> None:
+@store_options
+def approve(id: str, always: bool, store: str | None) -> None:
     """Let the call of question ID run, once. It runs when its caller waits for it or calls again.
 
     Exit code 0: the answer counted. 1: there is no such question, or it is over. 3: it was answered before.
     """
-    _answer(id, "always" if always else "yes")
+    _answer(store, id, "always" if always else "yes")
 
 
 @click.command(short_help="Answer a waiting question with no.")
 @click.argument("id")
 @click.option("--because", default="", metavar="TEXT", help="Why; the agent reads it.")
-def deny(id: str, because: str) -> None:
+@store_options
+def deny(id: str, because: str, store: str | None) -> None:
     """Refuse the call of question ID.
 
     Exit code 0: the answer counted. 1: there is no such question, or it is over. 3: it was answered before.
     """
-    _answer(id, "no", because)
+    _answer(store, id, "no", because)
 
 
-def _answer(id: str, verdict: Verdict, because: str = "") -> None:
+def _answer(store: str | None, id: str, verdict: Verdict, because: str = "") -> None:
+    queue, note = questions_in(store)
+    if note and id.startswith("S"):
+        raise click.ClickException(note)
     try:
-        question = QuestionQueue().answer(id, verdict, by="terminal", because=because)
+        question = queue.answer(id, verdict, by="terminal", because=because)
     except AnsweredBefore as fault:
         say(f"Error: {fault.message}", err=True)
         sys.exit(ANSWERED_BEFORE)
@@ -87,6 +99,11 @@ def _answer(id: str, verdict: Verdict, because: str = "") -> None:
     except OSError as fault:
         raise click.ClickException(f"the answer can't be written: {fault.strerror}") from None
     say(f"{id}: {verdict} to {question.tool} in {question.root}")
+
+
+def _say_fault(queue: Questions) -> None:
+    if isinstance(queue, EverywhereQueue) and queue.fault:
+        say(f"{queue.fault}; only the questions of this machine are shown", err=True)
 
 
 def _list(questions: list[QueuedQuestion], as_json: bool) -> None:
@@ -102,7 +119,8 @@ def _list(questions: list[QueuedQuestion], as_json: bool) -> None:
 def _show(question: QueuedQuestion, *, whole: bool) -> None:
     age = max(0, utc_now().timestamp() - question.asked_at)
     client = f"  {question.client}" if question.client else ""
-    say(f"{question.id}  {question.tool}  {age:.0f} s ago  {question.root}{client}  session {question.session[:8]}")
+    place = f"{question.server}:{question.root}" if question.server else question.root
+    say(f"{question.id}  {question.tool}  {age:.0f} s ago  {place}{client}  session {question.session[:8]}")
     call = question.shown.removesuffix(question.diff)
     diff = question.diff.split("\n") if question.diff else []
     cut = [] if whole or len(diff) <= _DIFF_LINES else [f"… {len(diff) - _DIFF_LINES} more lines; d shows all"]
@@ -111,7 +129,7 @@ def _show(question: QueuedQuestion, *, whole: bool) -> None:
         say(f"    {line}")
 
 
-def _print_changes(queue: QuestionQueue, as_json: bool) -> None:
+def _print_changes(queue: Questions, as_json: bool) -> None:
     """Prints the list whenever it changes, until interrupted; for other programs."""
     shown: list[str] | None = None
     stamp = None
@@ -131,12 +149,12 @@ def _print_changes(queue: QuestionQueue, as_json: bool) -> None:
 class ApprovalScreen:
     """One question at a time on the terminal, and a key for it."""
 
-    def __init__(self, queue: QuestionQueue, next_key: NextKey) -> None:
+    def __init__(self, queue: Questions, next_key: NextKey) -> None:
         self._queue = queue
         self._next_key = next_key
         self._later: set[str] = set()
         self._current: QueuedQuestion | None = None
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: object = None
         self._looked = 0.0
 
     def run(self) -> None:

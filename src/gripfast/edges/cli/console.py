@@ -13,6 +13,7 @@ import click
 from gripfast.edges.cli.loading import loading
 from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
+from gripfast.edges.cli.store import chosen_store, store_option
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.net import Address, listen
 from gripfast.host.questions.page import hidden_link, page_at
@@ -22,7 +23,8 @@ from gripfast.host.questions.page import hidden_link, page_at
 @click.option("--port", default=0, metavar="N", help="The port on loopback; by default any free one.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option("--config", "config_file", metavar="FILE", help="Your configuration.")
-def console(port: int, opens: bool, config_file: str | None) -> None:
+@store_option
+def console(port: int, opens: bool, config_file: str | None, store: str | None) -> None:
     """Show a page with the calls of all your sessions on this machine, live, whichever client started them.
 
     Questions that wait for you are on top, with what would run and its diff. Every call opens to its arguments, its
@@ -42,7 +44,7 @@ def console(port: int, opens: bool, config_file: str | None) -> None:
     with as_usage_errors():
         listening, address = listen(Address("127.0.0.1", port))
         access = app.ConsoleAccess(serving.hosts_of(address))
-        served = app.console_app(access, app.ConsoleData(config_file))
+        served = app.console_app(access, app.ConsoleData(config_file, chosen_store(config_file, store)))
     link = access.link()
     say(f"the console is at {link}", err=True)
     say("  the link works once; for another, start the console again\n  press Ctrl-C to stop", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 
 import anyio
@@ -10,53 +11,62 @@ import click
 from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.recorded import RecordPlace, record_options
 from gripfast.edges.cli.say import say, say_json
-from gripfast.host.record.calls import PathDelta, RecordedCall
+from gripfast.edges.cli.store import store_option
+from gripfast.errors import Internal
+from gripfast.host.record.calls import PathDelta
+from gripfast.host.record.elsewhere import SessionCall
 
 _POLL_SECONDS = 0.3
+_POLL_STORE_SECONDS = 1.0
 _ARGUMENTS = 100  # characters of the arguments on the line of a call
 
 
 @click.command(short_help="Show what the calls of a session did.")
 @record_options
+@store_option
 @click.option("--follow", is_flag=True, help="Keep printing calls as they are made.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each call.")
 def log(place: RecordPlace, follow: bool, as_json: bool) -> None:
-    """Show the calls of a session: number, time, tool, arguments, and the paths each changed.
+    """Show the calls of a session: number, time, tool, arguments, and the paths each changed. With a shared store,
+    also those on other servers, as NUMBER@SERVER.
 
     \b
     gripfast log
     gripfast log --session fix --json | jq .changes
     """
     with as_usage_errors():
-        shown = _show(place, as_json, after=0)
+        shown: set[str] = set()
+        _show(place, as_json, shown)
         place.is_cut_off()
         if follow:
             anyio.run(_follow, place, as_json, shown)
 
 
-async def _follow(place: RecordPlace, as_json: bool, shown: int) -> None:
+async def _follow(place: RecordPlace, as_json: bool, shown: set[str]) -> None:
     while True:
-        await anyio.sleep(_POLL_SECONDS)
-        shown = _show(place, as_json, after=shown)
+        await anyio.sleep(_POLL_SECONDS if place.shared is None else _POLL_STORE_SECONDS)
+        with contextlib.suppress(Internal):  # the store is away
+            _show(place, as_json, shown)
 
 
-def _show(place: RecordPlace, as_json: bool, after: int) -> int:
-    """Prints the calls after a number. Gives the last number that was printed."""
-    calls, broken = place.calls()
-    if broken and not after:
+def _show(place: RecordPlace, as_json: bool, shown: set[str]) -> None:
+    """Prints the calls that were not shown yet, and remembers them."""
+    is_first = not shown
+    calls, broken = place.calls_everywhere()
+    if broken and is_first:
         say(f"{broken} lines of this record can't be read and are left out", err=True)
-    for call in calls:
-        if call.number > after and (call.ended or not after):
-            say_json(call.to_json()) if as_json else _say_call(place, call)
-            after = call.number
-    return after
+    for one in calls:
+        if one.key not in shown and (one.call.ended or is_first):
+            say_json(one.to_json()) if as_json else _say_call(place, one)
+            shown.add(one.key)
 
 
-def _say_call(place: RecordPlace, call: RecordedCall) -> None:
+def _say_call(place: RecordPlace, one: SessionCall) -> None:
+    call = one.call
     time = datetime.fromtimestamp(call.time, UTC).astimezone().strftime("%H:%M:%S")
     arguments = " ".join(call.arguments.split())[:_ARGUMENTS]
     ending = f" {call.error}" if call.error else "" if call.ended else " (did not end)"
-    say(f"{call.number:4d} {time} {call.tool} {arguments}{ending}")
+    say(f"{one.key:>4} {time} {call.tool} {arguments}{ending}")
     for change in call.changes:
         say(f"       {sign_of(change)} {place.shown(change.path)}{_remark(change)}")
     for path in call.uncovered:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
+from gripfast.edges.cli.store import chosen_store
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import InvalidArgument, NotFound
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.record.calls import RecordedCall, read_calls
+from gripfast.host.record.elsewhere import SessionCall, calls_everywhere
 from gripfast.host.record.record import Record
-from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of, was_cut_off
+from gripfast.host.record.shelf import RecordOptions, last_used, session_directory, sessions_of, was_cut_off
+from gripfast.host.stores.redis_sessions import RedisSessions
+from gripfast.host.stores.sessions import SessionStore
 from gripfast.text.near import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,14 +28,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """The record of one session."""
+    """The record of one session. `shared` is where other servers tell of its calls."""
 
     fs: ScopedFs
     session: str
     options: RecordOptions
+    shared: SessionStore | None = None
 
     def calls(self) -> tuple[list[RecordedCall], int]:
         return read_calls(session_directory(self.fs.roots[0], self.session) / "calls.jsonl")
+
+    def calls_everywhere(self) -> tuple[list[SessionCall], int]:
+        """The calls of the session, also those on other servers; and how many lines can't be read. Raises ToolError
+        if the store does not answer."""
+        own, broken = self.calls()
+        lines = self.shared.lines(self.session) if self.shared is not None else []
+        calls, foreign = calls_everywhere(own, lines)
+        return calls, broken + foreign
 
     def is_cut_off(self) -> bool:
         """Whether the record lacks what the last commands changed; says so."""
@@ -48,11 +61,20 @@ class RecordPlace:
 
 
 def record_options(function: F) -> F:
-    """Adds --root, --config and --session; the command gets them as one `place` argument."""
+    """Adds --root, --config and --session; the command gets them as one `place` argument. A command that has --store,
+    too, is about sessions on all servers."""
 
-    def gathered(*args: Any, roots: tuple[str, ...], config_file: str | None, name: str | None, **rest: Any) -> Any:
+    def gathered(
+        *args: Any,
+        roots: tuple[str, ...],
+        config_file: str | None,
+        name: str | None,
+        store: str | Literal[False] | None = False,
+        **rest: Any,
+    ) -> Any:
         with as_usage_errors():
-            place = find_record(SessionSettings(roots, config_file=config_file), name)
+            url = None if store is False else chosen_store(config_file, store)
+            place = find_record(SessionSettings(roots, config_file=config_file), name, url)
         return function(*args, place=place, **rest)
 
     gathered.__name__, gathered.__doc__ = function.__name__, function.__doc__
@@ -67,18 +89,28 @@ def record_options(function: F) -> F:
     return gathered  # pyright: ignore[reportReturnType] - a decorator that changes keywords
 
 
-def find_record(settings: SessionSettings, name: str | None) -> RecordPlace:
-    """Raises NotFound if there is no such record."""
+def find_record(settings: SessionSettings, name: str | None, store: str | None = None) -> RecordPlace:
+    """Raises NotFound if there is no such record, neither here nor in the store."""
     fs = settings.files()
     options = load_config(settings.config_file).record or RecordOptions()
-    known = sessions_of(fs.roots[0])
+    shared = None if store is None else RedisSessions(store)
+    known = _sessions(fs.roots[0], shared)
     if not known:
         raise NotFound(f"nothing is recorded for {fs.roots[0]}; was it moved, or `[record] on = false`?")
     if name is None:
-        return RecordPlace(fs, known[-1], options)
+        return RecordPlace(fs, known[-1], options, shared)
     found = [session for session in known if session == name or session.startswith(name)]
     if name in found or len(found) == 1:
-        return RecordPlace(fs, name if name in found else found[0], options)
+        return RecordPlace(fs, name if name in found else found[0], options, shared)
     if found:
         raise InvalidArgument(f"{name!r} is the beginning of several sessions: {', '.join(found)}")
     raise NotFound(f"no session {name!r} is recorded here; {did_you_mean(name, known)}")
+
+
+def _sessions(root: str, shared: SessionStore | None) -> list[str]:
+    """The sessions of a workspace, here and on other servers, the newest last."""
+    here = {session: last_used(session_directory(root, session)) for session in sessions_of(root)}
+    for one in () if shared is None else shared.recorded():
+        if one.root == root:
+            here[one.session] = max(one.used, here.get(one.session, 0.0))
+    return sorted(here, key=lambda session: here[session])

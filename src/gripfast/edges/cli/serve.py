@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -29,6 +30,7 @@ from gripfast.host.program.secrets import http_token
 from gripfast.host.program.signals import ignore_early_hangup
 from gripfast.host.program.token_file import Token, TokenFile
 from gripfast.host.questions.page import page_at
+from gripfast.host.questions.redis_questions import NO_PASSWORD, RedisQuestions, sealing_key
 from gripfast.host.stores.embedded_sessions import EmbeddedSessions
 from gripfast.host.stores.redis_sessions import RedisSessions
 from gripfast.host.stores.redis_store import RedisStore
@@ -230,7 +232,10 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
         metrics_at = None if options.metrics_address is None else listen(parse_address(options.metrics_address))
     if wanted.port not in (0, got.port):
         log.event("warning", "port", f"{wanted} is in use; serving on another port")
-    console, link = _console(got, settings.config_file)
+    store = settings.config().store
+    if store is not None and sealing_key(store) is None:
+        log.event("warning", "questions", NO_PASSWORD)
+    console, link = _console(got, settings.config_file, store)
     token = _shown_token(tokens, options.token_file)
     facts = [
         *([f"  local  http://{got}/mcp"] if public else []),
@@ -263,7 +268,8 @@ def _sharing(settings: SessionSettings, address: Address, most: int) -> Sharing:
     name = f"{host_name()}:{address.port}"
     if url is None:
         return Sharing(EmbeddedSessions(), EmbeddedStore(), name, most=most)
-    return Sharing(RedisSessions(url), RedisStore(url), name, most=most, is_remote=True)
+    questions = None if sealing_key(url) is None else partial(RedisQuestions, url)
+    return Sharing(RedisSessions(url), RedisStore(url), name, most=most, is_remote=True, questions=questions)
 
 
 def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:
@@ -280,7 +286,7 @@ def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:
     return Issuer(options.oauth_issuer, public.text, *more)
 
 
-def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
+def _console(address: Address, config_file: str | None, store: str | None) -> tuple[Any, str]:
     """The console of a server on loopback, and the link that opens it once."""
     if not address.is_loopback:
         return None, ""
@@ -288,7 +294,7 @@ def _console(address: Address, config_file: str | None) -> tuple[Any, str]:
     from gripfast.edges.console.serving import hosts_of  # noqa: PLC0415 - the same
 
     access = ConsoleAccess(hosts_of(address))
-    return console_app(access, ConsoleData(config_file)), access.link()
+    return console_app(access, ConsoleData(config_file, store)), access.link()
 
 
 def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Token], str]:

@@ -54,11 +54,12 @@ def console_app(access: ConsoleAccess, data: ConsoleData) -> Starlette:
 
 
 def _calls(data: ConsoleData, asked: Request) -> Any:
-    return data.calls(asked.query_params["place"], _number(asked, "since"), _number(asked, "most"))
+    others = asked.query_params.get("others", "")
+    return data.calls(asked.query_params["place"], _number(asked, "since"), _number(asked, "most"), others)
 
 
 def _call(data: ConsoleData, asked: Request) -> Any:
-    return data.call(asked.query_params["place"], _number(asked, "number"))
+    return data.call(asked.query_params["place"], _number(asked, "number"), asked.query_params.get("server", ""))
 
 
 def _number(asked: Request, name: str) -> int:

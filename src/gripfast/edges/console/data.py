@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, cast
 
 from gripfast.builtin.config import load_config
 from gripfast.builtin.write_todos import write_todos
+from gripfast.clock import monotonic
 from gripfast.edges.settings import SessionSettings
-from gripfast.errors import NotFound
-from gripfast.host.questions.queue import QuestionQueue, QueuedQuestion
+from gripfast.errors import NotFound, ToolError
+from gripfast.host.questions.everywhere import questions_in
 from gripfast.host.record.calls import CallsFile, RecordedCall
 from gripfast.host.record.compare import compared
 from gripfast.host.record.contents import Contents
+from gripfast.host.record.elsewhere import SessionCall, calls_everywhere
 from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import (
     RecordedSession,
     RecordOptions,
     all_sessions,
     bytes_of_all,
+    place_of,
     recorded_session,
 )
 from gripfast.host.record.undo import UndoResult, undo
 from gripfast.host.shell.board import RunningShells
+from gripfast.host.stores.redis_sessions import RedisSessions
+from gripfast.host.stores.sessions import SessionStore
 from gripfast.text.colours import coloured
 from gripfast.text.cut import character_start
 from gripfast.text.escape import escaped, visible
-from gripfast.text.terminal import plain
 
 _SUBJECT = 160  # characters of the arguments in a row
 _TEXT = 64 << 10  # bytes of arguments or of an answer that are shown
@@ -40,21 +45,27 @@ _DIFF_LINES = 2000
 _LINE = 2000  # characters of a line of a diff
 _OPEN_FILES = 50
 _SHELLS = 100
+_LOOK_SECONDS = 0.5  # between two looks at the store
 _SUBJECTS = ("command", "file_path", "path", "pattern", "patch", "bash_id")
 
 
 class ConsoleData:
     """The records of all sessions, read on while somebody looks. Its methods block: call them in a thread."""
 
-    def __init__(self, config_file: str | None = None) -> None:
+    def __init__(self, config_file: str | None = None, store: str | None = None) -> None:
+        """`store` is the Redis that servers share, if there is one."""
         self._config_file = config_file
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CallsFile] = OrderedDict()
-        self.queue = QuestionQueue()
+        self.queue, _ = questions_in(store)
+        self._others = OtherServers(None if store is None else RedisSessions(store, timeout=1.0))
         self.shells = RunningShells()
 
     def sessions(self) -> list[dict[str, Any]]:
         """All sessions, the newest first."""
+        here = {found.place: found for found in all_sessions()}
+        there = {found.place: found for found in self._others.sessions()}
+        merged = [_newer(here.get(place), there.get(place)) for place in {**here, **there}]
         return [
             {
                 "place": found.place,
@@ -62,18 +73,13 @@ class ConsoleData:
                 "root": escaped(found.roots[0] if found.roots else ""),
                 "last_used": found.last_used,
             }
-            for found in all_sessions()
+            for found in sorted(merged, key=lambda one: one.last_used, reverse=True)
         ]
 
     def questions(self) -> list[dict[str, Any]]:
         """The questions that wait, the oldest first. `shown` is escaped where it is made."""
         return [
-            {
-                **question.to_json(),
-                "root": escaped(question.root),
-                "shown": _without_diff(question),
-                "diff": visible(_cut(question.diff)),
-            }
+            {**question.to_json(), "root": escaped(question.root), "diff": visible(_cut(question.diff))}
             for question in self.queue.waiting()
         ]
 
@@ -113,23 +119,34 @@ class ConsoleData:
         """Differs whenever a list may have changed."""
         found = all_sessions(most)
         waiting = tuple(question.id for question in self.queue.waiting())
-        return waiting, tuple((one.place, one.last_used) for one in found)
+        others = tuple((one.place, one.last_used) for one in self._others.sessions()[:most])
+        return waiting, tuple((one.place, one.last_used) for one in found), others
 
     def quota(self) -> dict[str, Any]:
         """How much of the record's room is used."""
         return {"used": bytes_of_all(), "quota": self._options().quota}
 
-    def calls(self, place: str, since: int = 0, most: int = 0) -> dict[str, Any]:
-        """The calls that changed since a look, or the last ones, as rows."""
-        file = self._file(place)
-        look = file.look()
+    def calls(self, place: str, since: int = 0, most: int = 0, others: str = "") -> dict[str, Any]:
+        """The calls that changed since a look, or the last ones, as rows. `others` is what the last answer said about
+        the calls on other servers: they are all given again if there is something new."""
+        is_here = recorded_session(place) is not None or not self._others.has(place)
+        file = self._file(place) if is_here else None
+        look = file.look() if file else 0
+        told, elsewhere = self._others.calls(place, others, file.all() if file else [])
+        rows = [self._row(one.call, one.server) for one in elsewhere]
+        if file is None:
+            return {"look": 0, "calls": rows, "left_out": 0, "todos": 0, "others": told}
         found = file.calls(since)
-        rows = [self._row(call) for call in (found[-most:] if most else found)]
+        shown = found[-most:] if most else found
+        rows += [self._row(call) for call in shown]
         plan = file.last_of(write_todos.name)
-        return {"look": look, "calls": rows, "left_out": len(found) - len(rows), "todos": plan.number if plan else 0}
+        left_out, todos = len(found) - len(shown), plan.number if plan else 0
+        return {"look": look, "calls": rows, "left_out": left_out, "todos": todos, "others": told}
 
-    def _row(self, call: RecordedCall) -> dict[str, Any]:
+    def _row(self, call: RecordedCall, server: str = "") -> dict[str, Any]:
         return {
+            "key": SessionCall(call, server).key,
+            "server": escaped(server),
             "number": call.number,
             "time": call.time,
             "tool": escaped(call.tool),
@@ -143,8 +160,10 @@ class ConsoleData:
             "ended": call.ended,
         }
 
-    def call(self, place: str, number: int) -> dict[str, Any]:
-        """One call whole: arguments, answer, what it changed."""
+    def call(self, place: str, number: int, server: str = "") -> dict[str, Any]:
+        """One call whole: arguments, answer, what it changed. Of one on another server, only what that tells."""
+        if server:
+            return self._elsewhere(place, f"{number}@{server}")
         found, call = self._found(place, number)
         with _opened(found, self._config_file) as record:
             lines = (line for change in call.changes for line in compared(record, call.number, change))
@@ -153,12 +172,11 @@ class ConsoleData:
                 {"path": escaped(record.fs.show_real(change.path)), "raw": change.path, "kind": _kind(change)}
                 for change in call.changes[:_DIFF_LINES]
             ]
-            answer, printed, arguments = record.answer(call), record.printed(call), record.arguments(call)
+            answer, arguments = record.answer(call), record.arguments(call)
         return {
             **self._row(call),
             "arguments": visible(_cut(_pretty(arguments))),
             "answer": None if answer is None else visible(_cut(answer)),
-            "answer_runs": answer and printed and _in_colour(answer, printed),
             "answer_bytes": call.answer_bytes,
             "output_ref": call.output_ref,
             "decision": escaped(call.decision),
@@ -166,6 +184,24 @@ class ConsoleData:
             "uncovered": [escaped(path) for path in call.uncovered[:100]],
             "diff": diff[:_DIFF_LINES],
             "diff_is_cut": len(diff) > _DIFF_LINES,
+        }
+
+    def _elsewhere(self, place: str, key: str) -> dict[str, Any]:
+        one = next((one for one in self._others.calls(place)[1] if one.key == key), None)
+        if one is None:
+            raise NotFound("the other server's call is no longer in the shared store")
+        paths = [{"path": escaped(change.path), "raw": "", "kind": _kind(change)} for change in one.call.changes]
+        return {
+            **self._row(one.call, one.server),
+            "arguments": visible(_cut(_pretty(one.call.arguments))),
+            "answer": None,
+            "answer_bytes": one.call.answer_bytes,
+            "output_ref": one.call.output_ref,
+            "decision": escaped(one.call.decision),
+            "changes": paths,
+            "uncovered": [escaped(path) for path in one.call.uncovered],
+            "diff": [],
+            "diff_is_cut": False,
         }
 
     def undo(self, place: str, calls: Sequence[int], paths: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
@@ -198,10 +234,46 @@ class ConsoleData:
         return found, call
 
 
-def _without_diff(question: QueuedQuestion) -> str:
-    """What will run. Its diff is shown beside it, unless it is too long for that."""
-    is_whole = question.diff and _cut(question.diff) == question.diff
-    return question.shown.removesuffix(f"\n{question.diff}") if is_whole else question.shown
+class OtherServers:
+    """What other servers tell of their calls in the store that they share."""
+
+    def __init__(self, store: SessionStore | None) -> None:
+        self._store = store
+        self._looked = float("-inf")
+        self._sessions: list[RecordedSession] = []
+
+    def sessions(self) -> list[RecordedSession]:
+        """The sessions that have calls on any server, those used last first, as they were a moment ago."""
+        if self._store is not None and monotonic() - self._looked >= _LOOK_SECONDS:
+            self._looked = monotonic()
+            with suppress(ToolError):  # what was known stays
+                self._sessions = [
+                    RecordedSession(place_of(one.root, one.session), one.session, (one.root,), one.used)
+                    for one in self._store.recorded()
+                ]
+        return self._sessions
+
+    def has(self, place: str) -> bool:
+        return any(one.place == place for one in self.sessions())
+
+    def calls(self, place: str, known: str = "", own: Sequence[RecordedCall] = ()) -> tuple[str, list[SessionCall]]:
+        """The calls of a session on other servers, and a text that names them; without the calls if that text is
+        `known`. `own` are the calls in the record of this machine."""
+        if self._store is None or not self.has(place):
+            return "", []
+        try:
+            lines = self._store.lines(place.partition("/")[2])
+        except ToolError:
+            return known, []
+        told = hashlib.sha256(b"\n".join(lines)).hexdigest()[:16]
+        if told == known:
+            return told, []
+        return told, [one for one in calls_everywhere(own, lines)[0] if one.server]
+
+
+def _newer(one: RecordedSession | None, other: RecordedSession | None) -> RecordedSession:
+    found = [session for session in (one, other) if session is not None]
+    return max(found, key=lambda session: session.last_used)
 
 
 @contextmanager
@@ -245,15 +317,6 @@ def _cut(text: str) -> str:
 
 def _runs(text: str) -> list[list[str]]:
     return [[run.text, run.style] for run in coloured(text)]
-
-
-def _in_colour(answer: str, printed: str) -> list[list[str]]:
-    """An answer as pieces of text with their styles: what a command printed, then the notes under it."""
-    notes = answer[len(plain(printed).removesuffix("\n")) :]
-    runs = _runs(_cut(printed))
-    if runs:
-        runs[-1][0] = runs[-1][0].removesuffix("\n")
-    return [*runs, [visible(notes), ""]]
 
 
 def _from_character(data: bytes) -> bytes:

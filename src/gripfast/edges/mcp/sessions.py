@@ -44,7 +44,7 @@ from gripfast.errors import Internal, ToolError
 from gripfast.framework.context import LOGGER
 from gripfast.framework.definition import only_tool_errors
 from gripfast.host.questions.notify import notify_desktop
-from gripfast.host.questions.queue import LIFETIME
+from gripfast.host.questions.queue import LIFETIME, QuestionQueue
 from gripfast.host.stores.sessions import stored_name
 from gripfast.messages import OutputRef, ToolMessage
 
@@ -227,7 +227,9 @@ class Sessions:
             outputs=self.sharing.outputs if self.sharing is not None else None,
         )
         if client.shared is not None and self.sharing is not None:
-            client.shared.opened(SharedState(client.state, session, self.sharing.holder), client.state)
+            sharing = self.sharing
+            state = SharedState(client.state, session, sharing.holder, tells_calls=sharing.is_remote)
+            client.shared.opened(state, client.state)
         if not key.startswith(ONE_CALL):
             session.prepare()
         self._prepare_asking(client, session, request.client_name)
@@ -240,7 +242,15 @@ class Sessions:
         client.asking = AskingClient(None)
         if client.answer_within:
             on_question = notify_desktop if notify else None
-            client.asking.approvals = Approvals(session.id, session.fs.roots[0], name, QUESTION_LIFETIME, on_question)
+            client.asking.approvals = Approvals(
+                session.id,
+                session.fs.roots[0],
+                name,
+                QUESTION_LIFETIME,
+                on_question,
+                QuestionQueue() if self.sharing is None else self.sharing.queue(),
+                is_shared=client.shared is not None,
+            )
 
     def fault(self) -> str | None:
         """Why somebody's calls could not be served now; None if all could. Blocks."""

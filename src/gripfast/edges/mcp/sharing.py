@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -15,6 +16,9 @@ from gripfast.builtin.state import State
 from gripfast.call.cache import Store
 from gripfast.clock import monotonic
 from gripfast.errors import Conflict, NotFound, ToolError
+from gripfast.host.questions.everywhere import EverywhereQueue
+from gripfast.host.questions.question import Questions
+from gripfast.host.questions.queue import QuestionQueue
 from gripfast.host.stores.sessions import LEASE_SECONDS, Busy, Found, Lease, Leased, SessionStore
 from gripfast.text.escape import escaped
 
@@ -29,14 +33,25 @@ _THREADS = 64
 class Sharing:
     """The store that this server shares with others, and the name under which it does."""
 
-    def __init__(self, store: SessionStore, outputs: Store, name: str, *, most: int, is_remote: bool = False) -> None:
-        """`most` is how many sessions an owner may have; `is_remote`: servers on other machines use it, too."""
+    def __init__(
+        self,
+        store: SessionStore,
+        outputs: Store,
+        name: str,
+        *,
+        most: int,
+        is_remote: bool = False,
+        questions: Callable[[str], Questions] | None = None,
+    ) -> None:
+        """`most` is how many sessions an owner may have; `is_remote`: servers on other machines use it, too.
+        `questions` opens the queue of questions in the store for a server; without, they wait in files."""
         self.store = store
         self.is_remote = is_remote
         self.outputs = outputs
         self.name = name
         self.holder = f"{name} {secrets.token_hex(4)}"
         self.most = most
+        self._questions = questions and questions(self.holder)
         self.deliver: Callable[[str, bytes], Awaitable[None]] | None = None
         self._threads = anyio.CapacityLimiter(_THREADS)
         self.catch_up: Callable[[], Awaitable[None]] | None = None
@@ -58,6 +73,11 @@ class Sharing:
     def was_away(self) -> bool:
         """Whether the store failed so recently that other servers may still have to store what they know."""
         return monotonic() - self._failed_at < _RECOVERY_SECONDS
+
+    def queue(self) -> Questions:
+        """The queue for the questions of one session."""
+        local = QuestionQueue()
+        return local if self._questions is None else EverywhereQueue(local, self._questions)
 
     async def begin(self, key: str, owner: str, hello: bytes) -> None:
         await self.ask(lambda: self.store.begin(key, owner, hello, most=self.most))
@@ -104,6 +124,8 @@ class Sharing:
     async def close(self) -> None:
         await self.ask(self.store.close)
         await self.ask(self.outputs.close)
+        if self._questions is not None:
+            await self.ask(self._questions.close)
 
 
 class SharedSession:
@@ -260,14 +282,18 @@ class SharedSession:
             self._lease = None
             if self._renewing is not None:
                 self._renewing.cancel()
-        changes = self._state.changes() if self._state is not None else {}
-        is_saved = await self._sharing.ask(lambda: self._sharing.store.save(lease, changes, release=release))
+        state = self._state
+        changes, root = (state.changes(), state.root) if state is not None else ({}, "")
+        lines = state.lines() if state is not None else []
+        save = partial(self._sharing.store.save, lease, changes, lines, root=root, release=release)
+        is_saved = await self._sharing.ask(save)
         if not is_saved:
             self._lease, self._fence = None, 0
             return "another server has taken over this session meanwhile"
         self._fence, self._life = lease.fence, self._sharing.life
-        if self._state is not None:
-            self._state.saved(changes)
+        if state is not None:
+            state.saved(changes)
+            state.lines_saved(len(lines))
         self._sharing.behind.discard(self)
         return ""
 

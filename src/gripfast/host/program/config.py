@@ -31,7 +31,8 @@ def config_texts(
     own = named or _users_own(os.environ if environment is None else environment)
     texts = [] if own is None else [ConfigText(own, _text(own, follow=True), True)]
     for text in texts:
-        in_use(text.path, secret="@" in text.text)  # the URL of a shared cache may contain a password
+        secret = "@" in text.text or "password=" in text.text  # the address of a shared store may contain one
+        in_use(text.path, secret=secret)
     for root in roots:
         path = os.path.join(root, WORKSPACE_NAME)
         if os.path.lexists(path) and not _same(path, own):

@@ -15,6 +15,8 @@ Any process of this user may show questions (a terminal, a page) or ask them (a 
     queue.prepare()                               makes the next `ask` cheaper; `close` takes that back
     queue.answered("Q7")                          its answer, None while there is none
     queue.withdraw("Q7", "the call was cancelled")
+    queue.pending("session", "call")              what other servers of this user have asked about a call
+    queue.take("Q7")                              uses its answer; false if another server has done so
 
 There is no daemon. A question is the file `Q7.json`. Its answer is the file `Q7.answer`, which is written under
 another name and then linked (link(2)): the link succeeds for one writer only, so a question has one answer, whatever
@@ -34,20 +36,29 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
-from gripfast.errors import Conflict, InvalidArgument, NotFound
 from gripfast.host.program.alive import PREFIX, held_lock, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.host.questions.question import (
+    LIFETIME,
+    OVER,
+    AnsweredBefore,
+    Asking,
+    Channel,
+    NoQuestion,
+    QueuedAnswer,
+    QueuedQuestion,
+    Verdict,
+    answer_in,
+    fields_of,
+    no_such_question,
+    question_in,
+    refuse_answered,
+    refuse_unoffered,
+)
 
-Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
-"""Yes, no, or one of the ways to say "always" that `QueuedQuestion.widths` offers."""
-Channel: TypeAlias = Literal["terminal", "page", "client"]
-
-LIFETIME = 1800.0
-"""Seconds until a question that nobody answers is closed."""
 _KEEP_CLOSED = 86_400.0  # seconds that closed questions are kept, so that a late answer learns what became of them
 _SAME_TIME = 50_000_000  # nanoseconds within which two changes of a directory may get the same mtime
 _RECENT = 60.0  # seconds within which a new lock file may not be locked yet
@@ -56,70 +67,13 @@ _TIDY_EVERY = 64
 _LARGEST = 64 << 20
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _ID = re.compile(r"Q[1-9][0-9]{0,11}\Z")
-_OVER = "over"
-
-
-class NoQuestion(NotFound):
-    """There is no such question, or it is closed."""
-
-
-class AnsweredBefore(Conflict):
-    """Somebody has already answered it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """A question to be asked. `shown` is what will run, escaped; `diff` is what it would change, if known."""
-
-    session: str
-    root: str
-    tool: str
-    reason: str
-    shown: str
-    widths: Mapping[str, str] = field(default_factory=dict[str, str])
-    diff: str = ""
-    client: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedQuestion:
-    """A question in the queue. Times are seconds since 1970."""
-
-    id: str
-    session: str
-    root: str
-    tool: str
-    reason: str
-    shown: str
-    widths: Mapping[str, str]
-    diff: str
-    client: str
-    asked_at: float
-    expires_at: float
-    pid: int
-    owner: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The public JSON form; its keys don't change between versions."""
-        return {name: value for name, value in _fields(self).items() if name != "owner"}
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedAnswer:
-    """An answer. With the verdict "over", the reason why the question can no longer be answered."""
-
-    verdict: str
-    by: str
-    because: str
-    at: float
-
-    @property
-    def is_over(self) -> bool:
-        return self.verdict == _OVER
+_LOOKED_THROUGH = 256  # of the newest questions, for those that another server asked about a call
 
 
 class QuestionQueue:
     """The questions of this user. Its methods raise OSError if the state directory can't be used."""
+
+    is_local = True
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory or state_directory() / "questions"
@@ -140,8 +94,8 @@ class QuestionQueue:
         """A question that can be answered now. Raises NoQuestion, or AnsweredBefore."""
         question = self._read(id) if _ID.match(id) else None
         if question is None:
-            raise NoQuestion(f"there is no question {id[:40]!r}; `gripfast approvals` lists those that wait")
-        self._refuse_if_answered(id)
+            raise no_such_question(id)
+        refuse_answered(id, self.answered(id))
         if not self._is_open(question, {}):
             gone = time.time() <= question.expires_at
             raise NoQuestion(f"{id} is over: {'its server is gone' if gone else 'nobody answered it in time'}")
@@ -151,10 +105,9 @@ class QuestionQueue:
         """Answers a question. Raises NoQuestion if it is unknown or closed, AnsweredBefore if it has an answer, and
         InvalidArgument for a verdict that the question does not offer."""
         question = self.find(id)
-        if verdict not in ("yes", "no") and verdict not in question.widths:
-            raise InvalidArgument(f"{id} can't be answered with {verdict!r}, only with yes or no")
+        refuse_unoffered(question, verdict)
         if not self._settle(id, QueuedAnswer(verdict, by, because, time.time())):
-            self._refuse_if_answered(id)
+            refuse_answered(id, self.answered(id))
             raise NoQuestion(f"{id} is over")
         return question
 
@@ -167,7 +120,7 @@ class QuestionQueue:
         now = time.time_ns()
         return (changed, now if now - changed < _SAME_TIME else 0)
 
-    def wait_for_change(self, stamp: tuple[int, int] | None, seconds: float) -> tuple[int, int]:
+    def wait_for_change(self, stamp: object, seconds: float) -> tuple[int, int]:
         """Blocks until the stamp differs, for at most `seconds`. Returns the new stamp."""
         until = time.monotonic() + seconds
         while (now := self.stamp()) == stamp and time.monotonic() < until:
@@ -196,8 +149,9 @@ class QuestionQueue:
                 now + seconds,
                 os.getpid(),
                 owner,
+                asking.call,
             )
-            if self._put(f"{id}.json", _fields(question)):
+            if self._put(f"{id}.json", fields_of(question)):
                 break
         if int(id[1:]) % _TIDY_EVERY == 0:
             self.tidy()
@@ -213,16 +167,28 @@ class QuestionQueue:
     def answered(self, id: str) -> QueuedAnswer | None:
         """The answer; None if there is none yet."""
         value = self._load(f"{id}.answer")
-        if value is None:
-            return None
-        try:
-            return QueuedAnswer(str(value["verdict"]), str(value["by"]), str(value["because"]), float(value["at"]))
-        except (KeyError, TypeError, ValueError):
-            return QueuedAnswer(_OVER, "", "its answer can't be read", 0.0)
+        return None if value is None else answer_in(value)
+
+    def pending(self, session: str, call: str) -> list[QueuedQuestion]:
+        """The questions that a session has asked about a call and whose answer nobody has used: they wait, or have an
+        answer. Only the newest questions are looked through."""
+        names = self._names()
+        numbers = sorted((int(name[1:-5]) for name in names if _is_question(name)), reverse=True)
+        ids = [f"Q{number}" for number in numbers[:_LOOKED_THROUGH] if f"Q{number}.taken" not in names]
+        found = [one for id in reversed(ids) if (one := self._read(id)) is not None]
+        return [one for one in found if (one.session, one.call) == (session, call) and self._is_usable(one)]
+
+    def _is_usable(self, question: QueuedQuestion) -> bool:
+        answer = self.answered(question.id)
+        return self._is_open(question, {}) if answer is None else not answer.is_over
+
+    def take(self, id: str) -> bool:
+        """Uses the answer of a question: false if another server has used it."""
+        return self._put(f"{id}.taken", {})
 
     def withdraw(self, id: str, why: str) -> QueuedAnswer | None:
         """Closes a question. Returns its answer if somebody was faster."""
-        if self._settle(id, QueuedAnswer(_OVER, "", why, time.time())):
+        if self._settle(id, QueuedAnswer(OVER, "", why, time.time())):
             return None
         return self.answered(id)
 
@@ -264,14 +230,6 @@ class QuestionQueue:
             known[question.owner] = is_alive(self.directory, question.owner)
         return known[question.owner]
 
-    def _refuse_if_answered(self, id: str) -> None:
-        answer = self.answered(id)
-        if answer is None:
-            return
-        if answer.is_over:
-            raise NoQuestion(f"{id} is over: {answer.because}")
-        raise AnsweredBefore(f"{id} was answered before: {answer.verdict}, from the {answer.by}")
-
     def _next_number(self) -> int:
         """The next number, counted under a lock. A lost counter continues after the largest number in use."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -289,7 +247,7 @@ class QuestionQueue:
         return max((int(name[1:-5]) for name in self._names() if _is_question(name)), default=0)
 
     def _settle(self, id: str, answer: QueuedAnswer) -> bool:
-        return self._put(f"{id}.answer", _fields(answer))
+        return self._put(f"{id}.answer", fields_of(answer))
 
     def _put(self, name: str, value: Mapping[str, Any]) -> bool:
         """Creates a file with all of its content at once. False if the name is taken."""
@@ -312,12 +270,7 @@ class QuestionQueue:
 
     def _read(self, id: str) -> QueuedQuestion | None:
         value = self._load(f"{id}.json")
-        if value is None or value.get("id") != id:
-            return None
-        try:
-            return QueuedQuestion(**{name: value[name] for name in QueuedQuestion.__slots__})
-        except KeyError:
-            return None
+        return None if value is None else question_in(value, id)
 
     def _load(self, name: str) -> dict[str, Any] | None:
         """The content of one of our files; None if there is no such file, empty if it can't be read."""
@@ -354,10 +307,6 @@ class QuestionQueue:
                 os.unlink(f"{self.directory}/{name}")
 
 
-def _fields(value: QueuedQuestion | QueuedAnswer) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__slots__}
-
-
 def _is_question(name: str) -> bool:
     return name.endswith(".json") and _ID.match(name[:-5]) is not None
 
@@ -366,3 +315,16 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+__all__ = [
+    "LIFETIME",
+    "AnsweredBefore",
+    "Asking",
+    "Channel",
+    "NoQuestion",
+    "QuestionQueue",
+    "QueuedAnswer",
+    "QueuedQuestion",
+    "Verdict",
+]

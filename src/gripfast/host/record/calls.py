@@ -13,7 +13,7 @@ from typing import Any
 from gripfast.host.record.states import PathState
 
 VERSION = 1
-_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class PathDelta:
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
     """One call. `changes` are the paths it changed; `uncovered` names what changed without being recorded; `answer`
-    is the SHA-256 of its answer, whose text is kept as contents are; `printed` that of a command's output in it, with
-    the colours of a terminal, if it had any."""
+    is the SHA-256 of its answer, whose text is kept as contents are."""
 
     number: int
     time: float
@@ -58,7 +57,6 @@ class RecordedCall:
     undoes: tuple[int, ...] = ()
     ended: bool = True
     answer: str | None = None
-    printed: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The stable form: the keys of this version stay."""
@@ -78,7 +76,6 @@ class RecordedCall:
             "undoes": list(self.undoes),
             "ended": self.ended,
             "answer_sha256": self.answer,
-            "printed_sha256": self.printed,
         }
 
     @classmethod
@@ -99,7 +96,6 @@ class RecordedCall:
             tuple(map(int, value["undoes"])),
             bool(value["ended"]),
             _digest_or_none(value.get("answer_sha256")),
-            _digest_or_none(value.get("printed_sha256")),
         )
 
 
@@ -111,7 +107,9 @@ def _digest_or_none(value: Any) -> str | None:
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
+    """The calls of a record while its lines are read."""
+
     calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
     announced: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
     """What calls that have not ended are about to change, as it was read; the line of the end has it all again."""
@@ -121,7 +119,7 @@ class _Reading:
         if self.announced.get(number):
             try:
                 _add(self, number, [PathDelta.from_json(change) for change in self.announced.pop(number)])
-            except _UNREADABLE:
+            except UNREADABLE:
                 self.broken += 1
         return self.calls.get(number)
 
@@ -132,11 +130,11 @@ class _Reading:
 def read_calls(file: Path) -> tuple[list[RecordedCall], int]:
     """The calls of a record in their order, and how many lines could not be read. A call that never ended has the
     changes it had announced."""
-    reading = _Reading()
+    reading = Reading()
     for line in _lines(file):
         try:
-            _read_line(reading, json.loads(line))
-        except _UNREADABLE:
+            read_line(reading, json.loads(line))
+        except UNREADABLE:
             reading.broken += 1
     return reading.all(), reading.broken
 
@@ -149,7 +147,7 @@ class CallsFile:
         self._file = file
         self._lock = threading.Lock()
         self._read = 0
-        self._reading = _Reading()
+        self._reading = Reading()
         self._changed: dict[int, int] = {}
         self._last: dict[str, int] = {}
         self._looks = 0
@@ -163,7 +161,7 @@ class CallsFile:
         try:
             with open(self._file, "rb") as opened:
                 if os.fstat(opened.fileno()).st_size < self._read:  # another file by now
-                    self._read, self._reading, self._changed, self._last = 0, _Reading(), {}, {}
+                    self._read, self._reading, self._changed, self._last = 0, Reading(), {}, {}
                 opened.seek(self._read)
                 lines = opened.read().splitlines(keepends=True)
         except OSError:
@@ -178,9 +176,9 @@ class CallsFile:
     def _take(self, line: bytes) -> None:
         try:
             value = json.loads(line)
-            _read_line(self._reading, value)
+            read_line(self._reading, value)
             number = next((value[key] for key in ("call", "begins", "announces", "adds") if key in value), None)
-        except _UNREADABLE:
+        except UNREADABLE:
             self._reading.broken += 1
             return
         if number is not None:
@@ -216,7 +214,8 @@ def _lines(file: Path) -> Iterator[bytes]:
         return
 
 
-def _read_line(reading: _Reading, value: Any) -> None:
+def read_line(reading: Reading, value: Any) -> None:
+    """Takes one line. Raises one of UNREADABLE for what is none."""
     if "begins" in value:
         number = int(value["begins"])
         call = RecordedCall(number, float(value["time"]), str(value["tool"]), str(value["arguments"]), ended=False)
@@ -238,7 +237,7 @@ def _read_line(reading: _Reading, value: Any) -> None:
         raise ValueError("an unknown kind of line")
 
 
-def _add(reading: _Reading, number: int, changes: Iterable[PathDelta]) -> None:
+def _add(reading: Reading, number: int, changes: Iterable[PathDelta]) -> None:
     call = reading.calls[number]
     reading.calls[number] = replace(call, changes=merged((*call.changes, *changes)))
 

@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from gripfast.host.record.shelf import (
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
-from gripfast.text.terminal import plain
 
 _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
@@ -63,6 +62,8 @@ class Record:
         self.redact = redact
         self.session = session
         self.fault: str | None = None
+        self.told_others: Callable[[dict[str, Any]], object] | None = None
+        """Is given each line about a call that has ended, for other servers."""
         self._told: set[str] = set()
         self._lock = threading.Lock()
         self._number = self._end = self._tidied = 0
@@ -71,8 +72,6 @@ class Record:
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
         self.stays: list[_Staying] = []
-        self.last_command = 0
-        self._hidden: list[str] = []  # changed by an earlier command; said in the next answer
         self._late: list[tuple[str, str]] = []  # not covered, by commands in the background; said in the next answer
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
@@ -133,37 +132,25 @@ class Record:
         if entry in self._commands:
             self._commands.remove(entry)
 
-    def collect(self, *, all: bool = False) -> None:
-        """Adds what commands in the background have changed to the calls that started them, and what was found since
-        the last command to that. `all`: every file is compared for it."""
-        self._add_hidden(all)
+    def collect(self) -> None:
+        """Adds what commands in the background have changed to the calls that started them."""
         for staying in list(self.stays):
             is_running = staying.is_running()
             mark = staying.watch.mark()
-            changes = staying.watch.since(staying.mark, after_command=not is_running).paths
+            changes = staying.watch.since(staying.mark).paths
             deltas, named = self.cover.deltas(changes)
-            ours = {delta.path for delta in deltas if self._is_written(delta)}
-            uncovered = [one for one in named if one not in staying.named and one[0] not in ours]
+            uncovered = [one for one in named if one not in staying.named]
             staying.named.update(uncovered)
             shared = len(self._commands) + len(self.stays) > 1
-            found = [replace(delta, shared=shared) for delta in deltas if delta.path not in ours]
+            found = [replace(delta, shared=shared) for delta in deltas if not self._is_written(delta)]
             if found or uncovered:
                 added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
                 self.append({"adds": staying.number, **added})
-                self._late += [one for one in uncovered if one not in self._late]
+                self.tell_others({"adds": staying.number, **added})
+                self._late += uncovered
             staying.mark = mark
             if not is_running:
                 self.stays.remove(staying)
-
-    def _add_hidden(self, all: bool) -> None:
-        """What a command changed by other names of the files, found after its answer."""
-        changes = self._watch.hidden(finish=all) if self._watch is not None and self.last_command else ()
-        if changes:
-            deltas, uncovered = self.cover.deltas(changes)
-            added = {"changes": [delta.to_json() for delta in deltas], "uncovered": _said(uncovered)}
-            self.append({"adds": self.last_command, **added})
-            self._late += uncovered
-            self._hidden += [delta.path for delta in deltas if not delta.before.is_same(delta.after)]
 
     def _is_written(self, delta: PathDelta) -> bool:
         """Whether it was another call that left a path like this."""
@@ -208,23 +195,12 @@ class Record:
         data = self.contents.get(named[1]) if named else None
         return call.arguments if data is None else data.decode("utf-8", "replace")
 
-    def printed(self, call: RecordedCall) -> str | None:
-        """How the answer of a call begins, with the colours of a terminal; None if it had none."""
-        data = self.contents.get(call.printed)
-        return None if data is None else data.decode("utf-8", "replace")
-
-    def keep_answer(self, text: str, printed: str = "") -> tuple[str | None, str | None]:
-        """Keeps the text of an answer, and what a command printed of it in colour; None if there is none or no room.
-        Colours that hide a part of a secret, or text that a hook took out of the answer, are not kept."""
-        answer = self.redact(text[:_LONGEST_ANSWER])
-        printed = self.redact(printed[:_LONGEST_ANSWER])
-        if not answer.startswith(plain(printed).removesuffix("\n")):
-            printed = ""
-        return self._keep_text(answer), self._keep_text(printed)
-
-    def _keep_text(self, text: str) -> str | None:
+    def keep_answer(self, text: str) -> str | None:
+        """Keeps the text of an answer; None if there is none or no room."""
+        if not text:
+            return None
         try:
-            return self.contents.put(text.encode("utf-8", "replace")) if text else None
+            return self.contents.put(self.redact(text[:_LONGEST_ANSWER]).encode("utf-8", "replace"))
         except OSError:
             return None
 
@@ -277,6 +253,10 @@ class Record:
             raise OSError(28, "no space left on the device")
         self._end = os.fstat(fd).st_size
 
+    def tell_others(self, value: dict[str, Any]) -> None:
+        if self.told_others is not None:
+            self.told_others(value)
+
     @contextlib.contextmanager
     def _noting_faults(self) -> Generator[None]:
         try:
@@ -296,9 +276,6 @@ class Record:
         if fault and (has_changes or f"fault {fault}" not in self._told):
             self._told.add(f"fault {fault}")
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
-        hidden, self._hidden = self._hidden, []
-        if hidden:
-            notes.append(f"[an earlier command changed, by another name of the file: {self._listed(hidden)}]")
         new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
         self._told.update(f"{path} {why}" for path, why in new)
         if new:
@@ -306,10 +283,6 @@ class Record:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             notes.append(f"[undo does not cover: {shown}{more}]")
         return "\n".join(notes) or None
-
-    def _listed(self, paths: Sequence[str]) -> str:
-        shown = ", ".join(map(self.fs.show_real, paths[:_NAMED]))
-        return f"{shown} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else shown
 
     def leave_mark(self) -> None:
         """A command runs on: if the server is killed, readers learn that the record is not whole."""
@@ -319,7 +292,7 @@ class Record:
     def close(self) -> None:
         """Ends the background work and removes the contents no call refers to."""
         with self._noting_faults():
-            self.collect(all=True)
+            self.collect()
             if self._is_marked:
                 mark_finished(self.directory)
         self.cover.close()
@@ -358,7 +331,7 @@ class CallEntry:
         self.number = call.number
         self._call = call
         self._started = time.monotonic()
-        self._decision = self._printed = ""
+        self._decision = ""
         self._lock = threading.Lock()
         self._changes: list[PathDelta] = []
         self._uncovered: list[tuple[str, str]] = []
@@ -401,10 +374,9 @@ class CallEntry:
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
             self._record.leave_mark()
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
         with self._record.noting_faults():
             self._record.command_ends(self)
-            self._record.last_command = self.number
             deltas, uncovered = self._record.cover.deltas(changes, goes_on=goes_on)
             said = self._record.others.since(self._others)
             deltas = own_part(deltas, (*self.beside, *said.exact))
@@ -412,12 +384,6 @@ class CallEntry:
             self.add([replace(delta, shared=delta.shared or delta.path in shared) for delta in deltas])
             with self._lock:
                 self._uncovered += uncovered
-            states = ((delta.path, delta.before.digest, delta.after.digest) for delta in deltas)
-            return {path: old != new for path, old, new in states if old is not None and new is not None}
-        return {}
-
-    def command_printed(self, text: str) -> None:
-        self._printed = text
 
     def _deltas(self, file: Replacement) -> list[PathDelta]:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
@@ -468,7 +434,6 @@ class CallEntry:
             WITNESS.reset(self._token)
         self._record.command_ends(self)
         uncovered = list(dict.fromkeys(self._uncovered))
-        kept, printed = self._record.keep_answer(answer, self._printed)
         call = RecordedCall(
             self.number,
             self._call.time,
@@ -483,10 +448,11 @@ class CallEntry:
             merged(self._changes),
             _said(uncovered),
             tuple(undoes),
-            answer=kept,
-            printed=printed,
+            answer=self._record.keep_answer(answer),
         )
-        self._record.append(call.to_json())
+        line = call.to_json()
+        self._record.append(line)
+        self._record.tell_others(line)
         return self._record.notes(uncovered, has_changes=bool(self._changes))
 
 

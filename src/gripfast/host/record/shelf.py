@@ -39,6 +39,11 @@ def session_directory(root: str, session: str) -> Path:
     return workspace_directory(root) / name
 
 
+def place_of(root: str, session: str) -> str:
+    """What names a session's record among all of them."""
+    return "/".join(session_directory(root, session).parts[-2:])
+
+
 def journals_directory(root: str) -> Path:
     """Where the changes of several files are that somebody has begun and not ended."""
     return workspace_directory(root) / "journals"
@@ -59,7 +64,7 @@ def sessions_of(root: str) -> list[str]:
     """The recorded sessions of a workspace, the newest last."""
     found = workspace_directory(root)
     names = [entry.parent for entry in found.glob("*/calls.jsonl")] if found.is_dir() else []
-    return [entry.name for entry in sorted(names, key=_last_used)]
+    return [entry.name for entry in sorted(names, key=last_used)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,8 @@ def _changed(file: Path) -> float:
         return 0.0
 
 
-def _last_used(directory: Path) -> float:
+def last_used(directory: Path) -> float:
+    """When a session's record was last written."""
     try:
         return (directory / "calls.jsonl").stat().st_mtime
     except OSError:
@@ -154,8 +160,8 @@ def tidy(options: RecordOptions) -> int:
     directories = [file.parent for file in (state_directory() / "record").glob("*/*/calls.jsonl")]
     sizes = {directory: _size(directory) for directory in directories}
     total = sum(sizes.values())
-    for directory in sorted(directories, key=_last_used):
-        is_old = time.time() - _last_used(directory) > options.days * _DAY
+    for directory in sorted(directories, key=last_used):
+        is_old = time.time() - last_used(directory) > options.days * _DAY
         if (is_old or total > options.quota) and _removed(directory):
             total -= sizes[directory]
     return total

@@ -16,13 +16,13 @@ from gripfast.host.program.places import state_directory
 from gripfast.host.stores.database import Database, closing_fd
 from gripfast.host.stores.sessions import (
     LEASE_SECONDS,
-    MOST_LINES,
     MOST_MESSAGES,
     SESSION_SECONDS,
     Busy,
     Found,
     Lease,
     Leased,
+    Recorded,
     accepted,
     stored_name,
     text_bytes,
@@ -38,13 +38,11 @@ CREATE TABLE IF NOT EXISTS sessions(
 CREATE INDEX IF NOT EXISTS sessions_by_use ON sessions(used);
 CREATE TABLE IF NOT EXISTS fields(
     session TEXT NOT NULL, name BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (session, name)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS lines(id INTEGER PRIMARY KEY, session TEXT NOT NULL, line BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS lines_by_session ON lines(session);
 CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY, session TEXT NOT NULL, message BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS messages_by_session ON messages(session);
 CREATE TABLE IF NOT EXISTS once(name TEXT PRIMARY KEY, value BLOB NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
 """
-_TABLES = ("fields", "lines", "messages")
+_TABLES = ("fields", "messages")
 
 
 class EmbeddedSessions:
@@ -129,8 +127,15 @@ class EmbeddedSessions:
         return [bytes(message) for (message,) in rows]
 
     def save(
-        self, lease: Lease, changes: Mapping[str, bytes | None], lines: Sequence[bytes] = (), *, release: bool = False
+        self,
+        lease: Lease,
+        changes: Mapping[str, bytes | None],
+        lines: Sequence[bytes] = (),
+        *,
+        root: str = "",
+        release: bool = False,
     ) -> bool:
+        """Lines are not stored: all servers of one user on one machine write the same record."""
         id = stored_name(lease.session)
         with self._db.writing() as db:
             used = "UPDATE sessions SET used = ? WHERE id = ? AND fence = ?"
@@ -141,7 +146,6 @@ class EmbeddedSessions:
                     db.execute("DELETE FROM fields WHERE session = ? AND name = ?", (id, text_bytes(name)))
                 else:
                     db.execute("INSERT OR REPLACE INTO fields VALUES (?, ?, ?)", (id, text_bytes(name), value))
-            self._add_lines(db, id, lines)
             if release:
                 db.execute("UPDATE sessions SET holder = '', busy = '', until = 0 WHERE id = ?", (id,))
                 db.execute("DELETE FROM messages WHERE session = ?", (id,))
@@ -154,10 +158,11 @@ class EmbeddedSessions:
             if count < MOST_MESSAGES:
                 db.execute("INSERT INTO messages(session, message) VALUES (?, ?)", (id, message))
 
+    def recorded(self) -> list[Recorded]:
+        return []
+
     def lines(self, session: str) -> list[bytes]:
-        with self._db.reading() as db:
-            query = "SELECT line FROM lines WHERE session = ? ORDER BY id"
-            return [bytes(line) for (line,) in db.execute(query, (stored_name(session),))]
+        return []
 
     def put(self, name: str, value: bytes, seconds: float) -> None:
         now = self._now()
@@ -223,12 +228,6 @@ class EmbeddedSessions:
     def _insert(self, db: sqlite3.Connection, id: str, owner: str, hello: bytes) -> None:
         new = "INSERT OR IGNORE INTO sessions(id, owner, hello, used) VALUES (?, ?, ?, ?)"
         db.execute(new, (id, owner, hello, self._now()))
-
-    def _add_lines(self, db: sqlite3.Connection, id: str, lines: Sequence[bytes]) -> None:
-        if lines:
-            db.executemany("INSERT INTO lines(session, line) VALUES (?, ?)", [(id, line) for line in lines])
-            old = "SELECT id FROM lines WHERE session = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-            db.execute(f"DELETE FROM lines WHERE id IN ({old})", (id, MOST_LINES))
 
     def _remove(self, db: sqlite3.Connection, id: str) -> None:
         db.execute("DELETE FROM sessions WHERE id = ?", (id,))

@@ -9,7 +9,7 @@ An address is a URL of the redis library (`redis://`, `rediss://`, `unix://`), o
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
@@ -28,6 +28,7 @@ class RedisLink:
         self._timeout = timeout
         self._connected: Any = None
         self._down_until = 0.0
+        self._scripts: dict[str, Any] = {}
         self.prefix = "{gripfast}:1:" if _kind_of(url) == "cluster" else "gripfast:1:"
 
     @contextmanager
@@ -48,6 +49,14 @@ class RedisLink:
             raise Internal(f"{self._what} failed: Redis has a value that gripfast did not write") from fault
         except faults.RedisError as fault:
             raise Internal(f"{self._what} failed: Redis says {str(fault)[:200]}") from fault
+
+    def run(self, source: str, keys: Sequence[str], arguments: Sequence[Any] = ()) -> Any:
+        """Runs a script on the server, as a whole."""
+        with self.talk() as redis:
+            script = self._scripts.get(source)
+            if script is None:
+                script = self._scripts[source] = redis.register_script(source)
+            return script(keys=keys, args=arguments, client=redis)
 
     def close(self) -> None:
         if self._connected is not None:

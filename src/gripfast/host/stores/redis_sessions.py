@@ -2,7 +2,8 @@
 
     gripfast:1:session:ID   hash: owner, hello, fence, busy          all of a session expire together
     gripfast:1:state:ID     hash: the fields of its state
-    gripfast:1:lines:ID     list: the lines of its record
+    gripfast:1:lines:ID     list: the lines of its record, which stay when it ends
+    gripfast:1:recorded     sorted set: the sessions with lines, as ID and root, by their last use
     gripfast:1:lease:ID     the server that runs its calls; expires by itself if that server is gone
     gripfast:1:mail:ID      list: messages for that server
     gripfast:1:of:OWNER     sorted set: the owner's sessions by their last use
@@ -15,9 +16,10 @@ What must not be torn apart is one script on the server. Values are read as text
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from gripfast.host.stores.redis_link import RedisLink
 from gripfast.host.stores.sessions import (
@@ -25,11 +27,13 @@ from gripfast.host.stores.sessions import (
     MOST_FIELDS,
     MOST_LINES,
     MOST_MESSAGES,
+    MOST_RECORDED,
     SESSION_SECONDS,
     Busy,
     Found,
     Lease,
     Leased,
+    Recorded,
     accepted,
     stored_name,
     text_bytes,
@@ -70,11 +74,12 @@ local mail = redis.call('LRANGE', KEYS[3], 0, -1)
 if #mail > 0 then redis.call('DEL', KEYS[3]) end
 return {'held', mail}
 """
-# KEYS: session, lease, state, lines, mail
-# ARGV: holder, fence, release, life in ms, most lines, how many fields are set and removed; then these and the lines
+# KEYS: session, lease, state, lines, mail, recorded
+# ARGV: holder, fence, release, life in ms, most lines, how many fields are set and removed, id and root,
+#       most recorded; then the fields and the lines.  Returns what is recorded beyond the most, in a list after 1
 _SAVE = """
-if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[2] then return 0 end
-local at = 8
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[2] then return {0} end
+local at = 10
 for _ = 1, tonumber(ARGV[6]) do
   redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1])
   at = at + 2
@@ -83,9 +88,17 @@ for _ = 1, tonumber(ARGV[7]) do
   redis.call('HDEL', KEYS[3], ARGV[at])
   at = at + 1
 end
+local gone = {}
 if at <= #ARGV then
   for number = at, #ARGV do redis.call('RPUSH', KEYS[4], ARGV[number]) end
   redis.call('LTRIM', KEYS[4], -tonumber(ARGV[5]), -1)
+  redis.call('ZADD', KEYS[6], redis.call('TIME')[1], ARGV[8])
+  redis.call('PEXPIRE', KEYS[6], ARGV[4])
+  local surplus = redis.call('ZCARD', KEYS[6]) - tonumber(ARGV[9])
+  if surplus > 0 then
+    gone = redis.call('ZRANGE', KEYS[6], 0, surplus - 1)
+    redis.call('ZREMRANGEBYRANK', KEYS[6], 0, surplus - 1)
+  end
 end
 for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PEXPIRE', key, ARGV[4]) end
 if ARGV[3] == '1' then
@@ -93,7 +106,7 @@ if ARGV[3] == '1' then
   if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
   redis.call('DEL', KEYS[5])
 end
-return 1
+return {1, gone}
 """
 # KEYS: session, of.  ARGV: id, owner, hello, life in ms, most
 _BEGIN = """
@@ -121,6 +134,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
 
+_ID = re.compile(r"[0-9a-f]{32}\Z")
+
+
 class RedisSessions:
     """Sessions in a Redis. Connects on first use: making one can't fail."""
 
@@ -130,7 +146,6 @@ class RedisSessions:
         self._link = RedisLink(url, what="the shared store", timeout=timeout)
         self._lease = int(lease * 1000)
         self._keep = int(keep * 1000)
-        self._scripts: dict[str, Any] = {}
 
     def ping(self) -> None:
         with self._link.talk() as redis:
@@ -144,7 +159,9 @@ class RedisSessions:
     def begin(self, session: str, owner: str, hello: bytes, *, most: int) -> None:
         id = stored_name(session)
         keys = [self._key("session", id), self._key("of", stored_name(owner))]
-        for old in cast("list[bytes]", self._run(_BEGIN, keys, [id, text_bytes(owner), hello, self._keep, most])):
+        for old in cast(
+            "list[bytes]", self._link.run(_BEGIN, keys, [id, text_bytes(owner), hello, self._keep, most])
+        ):
             self._remove(old.decode("ascii", "replace"))
 
     def find(self, session: str) -> Found | None:
@@ -167,7 +184,9 @@ class RedisSessions:
         keys = [self._key(kind, id) for kind in ("session", "lease", "state")]
         keys.append(self._key("of", stored_name(owner)))
         times = (self._lease, self._keep)
-        found = self._run(_LEASE, keys, [id, text_bytes(owner), holder, doing, *times, known, int(new), MOST_FIELDS])
+        found = self._link.run(
+            _LEASE, keys, [id, text_bytes(owner), holder, doing, *times, known, int(new), MOST_FIELDS]
+        )
         if found[0] == b"unknown":
             return None
         if found[0] == b"busy":
@@ -182,11 +201,17 @@ class RedisSessions:
     def renew(self, lease: Lease) -> list[bytes] | None:
         id = stored_name(lease.session)
         keys = [self._key(kind, id) for kind in ("session", "lease", "mail")]
-        found = self._run(_RENEW, keys, [lease.holder, lease.fence, self._lease])
+        found = self._link.run(_RENEW, keys, [lease.holder, lease.fence, self._lease])
         return None if found[0] == b"lost" else list(found[1])
 
     def save(
-        self, lease: Lease, changes: Mapping[str, bytes | None], lines: Sequence[bytes] = (), *, release: bool = False
+        self,
+        lease: Lease,
+        changes: Mapping[str, bytes | None],
+        lines: Sequence[bytes] = (),
+        *,
+        root: str = "",
+        release: bool = False,
     ) -> bool:
         id = stored_name(lease.session)
         keys = [self._key(kind, id) for kind in ("session", "lease", "state", "lines", "mail")]
@@ -194,22 +219,33 @@ class RedisSessions:
         removed = [text_bytes(name) for name, value in changes.items() if value is None]
         head = [lease.holder, lease.fence, int(release), self._keep, MOST_LINES, len(written), len(removed)]
         pairs = [part for name, value in written.items() for part in (text_bytes(name), value)]
-        return bool(self._run(_SAVE, keys, [*head, *pairs, *removed, *lines]))
+        named = [text_bytes(f"{id} {root}"), MOST_RECORDED]
+        arguments = [*head, *named, *pairs, *removed, *lines]
+        found = self._link.run(_SAVE, [*keys, f"{self._link.prefix}recorded"], arguments)
+        for old in found[1] if len(found) > 1 else ():
+            self._remove_lines(old.split(b" ")[0].decode("ascii", "replace"))
+        return found[0] == 1
 
     def send(self, session: str, message: bytes) -> None:
         key = self._key("mail", stored_name(session))
         with self._link.talk() as redis, redis.pipeline(transaction=True) as pipe:
             pipe.rpush(key, message).ltrim(key, 0, MOST_MESSAGES - 1).pexpire(key, self._lease).execute()
 
+    def recorded(self) -> list[Recorded]:
+        with self._link.talk() as redis:
+            found = redis.zrevrange(f"{self._link.prefix}recorded", 0, MOST_RECORDED - 1, withscores=True)
+            rows = [(member.decode("utf-8", "surrogatepass").partition(" "), used) for member, used in found]
+            return [Recorded(id, root, used) for (id, _, root), used in rows if _ID.match(id) and root]
+
     def lines(self, session: str) -> list[bytes]:
         with self._link.talk() as redis:
-            return list(redis.lrange(self._key("lines", stored_name(session)), -MOST_LINES, -1))
+            return list(redis.lrange(self._key("lines", session), -MOST_LINES, -1))
 
     def put(self, name: str, value: bytes, seconds: float) -> None:
-        self._run(_PUT, [self._key("once", stored_name(name))], [value, int(seconds * 1000)])
+        self._link.run(_PUT, [self._key("once", stored_name(name))], [value, int(seconds * 1000)])
 
     def take(self, name: str) -> tuple[bytes, float] | None:
-        value, at, now = self._run(_TAKE, [self._key("once", stored_name(name))], [])
+        value, at, now = self._link.run(_TAKE, [self._key("once", stored_name(name))], [])
         with self._link.talk():  # a value that is no number is one that we did not write
             return None if value is None or at is None else (value, max(0.0, float(now) - float(at)))
 
@@ -227,13 +263,10 @@ class RedisSessions:
     def _key(self, kind: str, name: str) -> str:
         return f"{self._link.prefix}{kind}:{name}"
 
-    def _run(self, source: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        with self._link.talk() as redis:
-            script = self._scripts.get(source)
-            if script is None:
-                script = self._scripts[source] = redis.register_script(source)
-            return script(keys=keys, args=arguments, client=redis)
-
     def _remove(self, id: str) -> None:
         with self._link.talk() as redis:
-            redis.unlink(*(self._key(kind, id) for kind in ("session", "state", "lines", "lease", "mail")))
+            redis.unlink(*(self._key(kind, id) for kind in ("session", "state", "lease", "mail")))
+
+    def _remove_lines(self, id: str) -> None:
+        with self._link.talk() as redis:
+            redis.unlink(self._key("lines", id))

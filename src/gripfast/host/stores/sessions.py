@@ -20,7 +20,10 @@ SESSION_SECONDS = 7 * 24 * 3600.0
 """How long a session is stored after its last call."""
 MOST_FIELDS = 12_000
 LARGEST_FIELD = 64 * 1024
-MOST_LINES = 10_000
+MOST_LINES = 1000
+"""Lines of a session's record that are stored for other servers, the newest."""
+MOST_RECORDED = 2000
+"""Sessions whose lines are stored, those used last."""
 MOST_MESSAGES = 256
 
 
@@ -60,6 +63,15 @@ class Busy:
     holder: str
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A session whose calls other servers may see: the name that its record has, its root, and its last use."""
+
+    session: str
+    root: str
+    used: float
+
+
 class SessionStore(Protocol):
     def epoch(self) -> str:
         """Names this store's life. Another epoch means that everything was lost in between."""
@@ -87,18 +99,28 @@ class SessionStore(Protocol):
         ...
 
     def save(
-        self, lease: Lease, changes: Mapping[str, bytes | None], lines: Sequence[bytes] = (), *, release: bool = False
+        self,
+        lease: Lease,
+        changes: Mapping[str, bytes | None],
+        lines: Sequence[bytes] = (),
+        *,
+        root: str = "",
+        release: bool = False,
     ) -> bool:
-        """Changes fields (None removes one) and adds lines, all or nothing. False if somebody else had the lease
-        since: nothing is saved then. `release` gives the lease back."""
+        """Changes fields (None removes one) and adds lines of the record of a session in `root`, all or nothing.
+        False if somebody else had the lease since: nothing is saved then. `release` gives the lease back."""
         ...
 
     def send(self, session: str, message: bytes) -> None:
         """Leaves a message for the server that runs the session's calls."""
         ...
 
+    def recorded(self) -> list[Recorded]:
+        """The sessions of which there are lines, those used last first. They stay when a session ends."""
+        ...
+
     def lines(self, session: str) -> list[bytes]:
-        """The newest lines of a session, the oldest of them first."""
+        """The newest lines of the session that is recorded under this name, the oldest of them first."""
         ...
 
     def put(self, name: str, value: bytes, seconds: float) -> None:

@@ -57,6 +57,6 @@ export function charts(calls) {
     overTime("Calls over time", calls, () => 1),
     overTime("Tokens of answers over time", calls, (call) => call.tokens),
     byName("Tokens by tool", tools, "tokens"),
-    byName("Slowest calls, ms", slowest.map((call) => [`#${call.number} ${call.tool}`, call.milliseconds]), "ms"),
+    byName("Slowest calls, ms", slowest.map((call) => [`#${call.key} ${call.tool}`, call.milliseconds]), "ms"),
   ];
 }

@@ -5,20 +5,13 @@ import { charts } from "/console/static/charts.js";
 import { coloured, inline, sideBySide } from "/console/static/diff.js";
 import { focusFirst, showQuestions } from "/console/static/questions.js";
 import { focusShell, showRunning } from "/console/static/running.js";
-import { styled } from "/console/static/output.js";
 import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
-const page = { place: null, picked: false, calls: new Map(), undone: new Set(), look: 0, shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false, charting: 0 };
+const page = { place: null, picked: false, calls: new Map(), undone: new Set(), look: 0, others: "", shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false, charting: 0 };
 
 const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
-const lost = (error) => say(error.message, "gone");
-
-// Something that the person wanted and that was not done: it stays until it was read.
-function failed(error) {
-  find("fault-text").textContent = error.message;
-  find("fault").hidden = false;
-}
+const failed = (error) => say(error.message, "gone");
 
 async function refresh() {
   if (page.busy) { page.again = true; return; }
@@ -31,7 +24,7 @@ async function refresh() {
     if (page.place && page.place !== known) await readCalls();
     say("live", "live");
   } catch (error) {
-    lost(error);
+    failed(error);
   }
   page.busy = false;
   if (page.again) { page.again = false; refresh(); }
@@ -50,7 +43,7 @@ function showSessions(sessions) {
 }
 
 function choose(place, picked) {
-  Object.assign(page, { place, picked, calls: new Map(), undone: new Set(), look: 0, shown: FIRST, todos: 0, chosen: new Set() });
+  Object.assign(page, { place, picked, calls: new Map(), undone: new Set(), look: 0, others: "", shown: FIRST, todos: 0, chosen: new Set() });
   find("plan").hidden = true;
   closeDetail();
   find("rows").replaceChildren();
@@ -59,12 +52,12 @@ function choose(place, picked) {
 async function readCalls() {
   const place = page.place;
   const first = page.look === 0;
-  const found = await get("calls", first ? { place, most: FIRST } : { place, since: page.look });
+  const found = await get("calls", { place, others: page.others, ...(first ? { most: FIRST } : { since: page.look }) });
   if (place !== page.place) return;
   take(found);
   if (first && found.left_out) {
     setTimeout(async () => { // the rest, after the newest are on the screen
-      const all = await get("calls", { place });
+      const all = await get("calls", { place, others: page.others });
       if (place === page.place) take(all);
     }, 50);
   }
@@ -72,28 +65,30 @@ async function readCalls() {
 
 function take(found) {
   page.look = Math.max(page.look, found.look);
+  page.others = found.others;
   if (found.todos !== page.todos) readTodos(found.todos);
   const fresh = found.calls.length > 0 && found.calls.length <= 50 && page.calls.size > 0;
   for (const call of found.calls) {
-    page.calls.set(call.number, call);
-    for (const number of call.undoes) page.undone.add(number);
+    page.calls.set(call.key, call);
+    for (const number of call.undoes) page.undone.add(call.server ? `${number}@${call.server}` : String(number));
   }
   if (fresh && !find("filter").value && !found.calls.some((call) => call.undoes.length)) drawFew(found.calls);
   else if (found.calls.length || !page.calls.size) drawCalls();
 }
 
+// Numbers are counted on each server. Between two servers the time decides.
+const inOrder = (one, two) => (one.server === two.server ? one.number - two.number : one.time - two.time);
+
 // The usual case while somebody watches: a few calls began or ended, and the other rows stay as they are.
 function drawFew(calls) {
   const rows = find("rows");
-  const held = heldRow();
-  for (const call of [...calls].sort((one, two) => one.number - two.number)) {
-    const old = [...rows.children].find((element) => Number(element.dataset.number) === call.number);
+  for (const call of [...calls].sort(inOrder)) {
+    const old = [...rows.children].find((element) => element.dataset.key === call.key);
     const first = rows.firstElementChild;
     if (old) old.replaceWith(row(call));
-    else if (!first || Number(first.dataset.number) < call.number) rows.prepend(row(call));
+    else if (!first || inOrder(page.calls.get(first.dataset.key), call) < 0) rows.prepend(row(call));
   }
   while (rows.children.length > page.shown) rows.lastElementChild.remove();
-  hold(held);
   find("older").hidden = page.calls.size <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   if (!page.charting) page.charting = setTimeout(drawCharts, 500);
@@ -102,7 +97,7 @@ function drawFew(calls) {
 function drawCharts() {
   clearTimeout(page.charting);
   page.charting = 0;
-  find("numbers").replaceChildren(...charts([...page.calls.values()].sort((one, two) => one.number - two.number)));
+  find("numbers").replaceChildren(...charts([...page.calls.values()].sort(inOrder)));
 }
 
 async function readTodos(number) {
@@ -117,28 +112,14 @@ async function readTodos(number) {
 
 function wanted() {
   const words = find("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = [...page.calls.values()].sort((one, two) => two.number - one.number);
+  const all = [...page.calls.values()].sort((one, two) => inOrder(two, one));
   if (!words.length) return all;
   return all.filter((call) => { const text = `${call.tool} ${call.subject} ${call.decision} ${call.error || ""}`.toLowerCase(); return words.every((word) => text.includes(word)); });
 }
 
-// The row that has the focus, by its number: rows are made anew, and the focus goes with them.
-const heldRow = () => (find("rows").contains(document.activeElement) ? document.activeElement.closest("tr").dataset.number : null);
-
-const openerOf = (number) => find("rows").querySelector(`tr[data-number="${number}"] .opens`);
-
-function hold(number) {
-  if (number) openerOf(number)?.focus({ preventScroll: true });
-  const stop = openerOf(page.open) || find("rows").querySelector(".opens"); // Tab comes to one row; j and k go on
-  find("rows").querySelectorAll('.opens[tabindex="0"]').forEach((one) => one.setAttribute("tabindex", "-1"));
-  if (stop) stop.setAttribute("tabindex", "0");
-}
-
 function drawCalls() {
   const all = wanted();
-  const held = heldRow();
   find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call)));
-  hold(held);
   find("older").hidden = all.length <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   drawCharts();
@@ -146,13 +127,13 @@ function drawCalls() {
 }
 
 function row(call) {
-  const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", page.undone.has(call.number) ? "undone" : ""];
+  const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", page.undone.has(call.key) ? "undone" : ""];
   const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
   box.checked = page.chosen.has(call.number);
   return make(
-    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "aria-current": String(page.open === call.number), on: { click: (event) => open(call.number, event.detail === 0) } },
-    make("td", {}, call.changes ? box : ""),
-    make("td", { class: "number" }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.number}: ${call.tool} ${call.subject}` }, String(call.number))),
+    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-selected": String(page.open === call.key), tabindex: "-1", on: { click: () => open(call.key) } },
+    make("td", {}, call.changes && !call.server ? box : ""),
+    make("td", { class: "number", title: call.server ? `on server ${call.server}` : "" }, call.key),
     make("td", {}, time(call.time)),
     make("td", { class: "tool", "data-error": call.error || "" }, call.tool),
     make("td", { class: "what", title: call.subject }, call.subject),
@@ -167,30 +148,26 @@ function toggle(number, on) {
   find("undo-chosen").disabled = page.chosen.size === 0;
 }
 
-async function open(number, byKey = false) {
-  page.open = number;
+async function open(key) {
+  page.open = key;
   mark();
   try {
-    const call = await get("call", { place: page.place, number });
-    if (page.open !== number) return;
-    showDetail(call);
-    if (byKey) find("detail").focus();
+    const { number, server } = page.calls.get(key);
+    const call = await get("call", { place: page.place, number, server });
+    if (page.open === key) showDetail(call);
   } catch (error) {
     failed(error);
   }
 }
 
 function mark() {
-  for (const element of find("rows").children) element.setAttribute("aria-current", String(Number(element.dataset.number) === page.open));
-  hold(null);
+  for (const element of find("rows").children) element.setAttribute("aria-selected", String(element.dataset.key === page.open));
 }
 
 function closeDetail() {
-  const opener = find("detail").contains(document.activeElement) ? openerOf(page.open) : null;
   page.open = null;
   find("detail").hidden = true;
   mark();
-  opener?.focus();
 }
 
 function showDetail(call) {
@@ -198,8 +175,8 @@ function showDetail(call) {
   const parts = [
     make(
       "div", { class: "top" },
-      make("h2", {}, `#${call.number} ${call.tool}`),
-      call.changes.length ? button("Undo", () => askUndo([call.number])) : null,
+      make("h2", {}, `#${call.key} ${call.tool}`),
+      call.changes.length && !call.server ? button("Undo", () => askUndo([call.number])) : null,
       button("Close", closeDetail, { "aria-keyshortcuts": "Escape" }),
     ),
     make(
@@ -212,17 +189,15 @@ function showDetail(call) {
     make("pre", { tabindex: "0" }, ...coloured(call.arguments)),
   ];
   if (call.changes.length) parts.push(...changed(call));
-  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, ...answered(call)));
+  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, call.answer === null ? notKept(call) : call.answer));
   find("detail").replaceChildren(...parts.filter(Boolean));
   find("detail").hidden = false;
 }
 
-function answered(call) {
-  if (call.answer === null) return ["The text of this answer was not kept."];
-  return call.answer_runs ? styled(call.answer_runs) : [call.answer];
-}
+const notKept = (call) => (call.server ? `The answer and the contents are on server ${call.server}; look and undo there.` : "The text of this answer was not kept.");
 
 function changed(call) {
+  if (call.server) return [make("h3", {}, "Changes"), make("ul", {}, ...call.changes.map((change) => make("li", {}, `${change.kind}: ${change.path}`)))];
   const draw = () => (page.side ? sideBySide(call.diff) : inline(call.diff));
   const place = make("div", {}, draw());
   const way = button(page.side ? "Inline" : "Side by side", () => { page.side = !page.side; way.textContent = page.side ? "Inline" : "Side by side"; place.replaceChildren(draw()); });
@@ -261,21 +236,24 @@ function showUndo(dialog, calls, paths, result) {
   dialog.replaceChildren(...parts);
 }
 
+// The number of the open call, if it is in the record of this machine.
+function openHere() {
+  const call = page.calls.get(page.open);
+  return call && !call.server ? call.number : 0;
+}
+
 function step(by) {
   const rows = [...find("rows").children];
-  const at = rows.findIndex((element) => Number(element.dataset.number) === page.open);
+  const at = rows.findIndex((element) => element.dataset.key === page.open);
   const next = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
-  if (!next) return;
-  next.scrollIntoView({ block: "nearest" });
-  next.querySelector(".opens").focus({ preventScroll: true });
-  open(Number(next.dataset.number));
+  if (next) { next.scrollIntoView({ block: "nearest" }); open(next.dataset.key); }
 }
 
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
-  u: () => { const calls = page.chosen.size ? [...page.chosen] : page.open ? [page.open] : []; if (calls.length) askUndo(calls); },
-  x: () => { if (page.open) { toggle(page.open, !page.chosen.has(page.open)); drawCalls(); } },
+  u: () => { const calls = page.chosen.size ? [...page.chosen] : openHere() ? [openHere()] : []; if (calls.length) askUndo(calls); },
+  x: () => { const number = openHere(); if (number) { toggle(number, !page.chosen.has(number)); drawCalls(); } },
   q: focusFirst,
   r: focusShell,
   "/": () => find("filter").focus(),
@@ -289,11 +267,6 @@ document.addEventListener("keydown", (event) => {
   const work = KEYS[event.key];
   if (work) { event.preventDefault(); if (typing) event.target.blur(); work(); }
 });
-find("rows").addEventListener("keydown", (event) => {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (by) { event.preventDefault(); step(by); }
-});
-find("fault-close").addEventListener("click", () => { find("fault").hidden = true; });
 find("filter").addEventListener("input", () => { page.shown = FIRST; drawCalls(); });
 find("older").addEventListener("click", () => { page.shown += FIRST; drawCalls(); });
 find("undo-chosen").addEventListener("click", () => askUndo([...page.chosen].sort((one, two) => one - two)));

@@ -33,17 +33,14 @@ export function focusFirst() {
 function card(question, failed) {
   const because = make("input", { type: "text", placeholder: "reason for no (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
   const answer = async (verdict) => {
-    const had = element.contains(document.activeElement);
     element.querySelectorAll("button").forEach((one) => { one.disabled = true; });
     try {
       await post("answer", { id: question.id, verdict, because: verdict === "no" ? because.value : "" });
       shown.delete(question.id);
       element.remove();
       find("questions").hidden = shown.size === 0;
-      if (had) focusFirst();
     } catch (error) {
       element.querySelectorAll("button").forEach((one) => { one.disabled = false; });
-      if (had) element.focus();
       failed(error);
     }
   };
@@ -62,7 +59,7 @@ function card(question, failed) {
   };
   const element = make(
     "article", { class: "question", tabindex: "0", "aria-label": `Question ${question.id}`, "data-id": question.id, on: { keydown: keys } },
-    make("h3", {}, `${question.id}: ${question.tool} in ${question.root}`),
+    make("h3", {}, `${question.id}: ${question.tool} in ${question.root}${question.server ? ` on ${question.server}` : ""}`),
     make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.client ? ` by ${question.client}` : ""}; over at ${time(question.expires_at)}`),
     make("pre", { tabindex: "0" }, question.shown),
     question.diff ? inline(question.diff.split("\n")) : null,

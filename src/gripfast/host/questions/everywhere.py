@@ -1,0 +1,106 @@
+"""The questions of this user on this machine and those in the shared store, as one queue."""
+
+from __future__ import annotations
+
+import time
+
+from gripfast.errors import ToolError
+from gripfast.host.questions.question import (
+    LIFETIME,
+    Asking,
+    Channel,
+    Questions,
+    QueuedAnswer,
+    QueuedQuestion,
+    Verdict,
+)
+from gripfast.host.questions.queue import QuestionQueue
+from gripfast.host.questions.redis_questions import NO_PASSWORD, RedisQuestions, sealing_key
+
+_POLL_SECONDS = 0.1
+
+
+def questions_in(store: str | None) -> tuple[Questions, str]:
+    """The questions of this machine and those in a store, if it may have any; and why it may not."""
+    local = QuestionQueue()
+    if store is None:
+        return local, ""
+    if sealing_key(store) is None:
+        return local, NO_PASSWORD
+    return EverywhereQueue(local, RedisQuestions(store)), ""
+
+
+class EverywhereQueue:
+    """Asks in the shared store, and on this machine while that does not answer. Ids tell where a question is: `Q7` on
+    this machine, `S7` in the store."""
+
+    is_local = False
+
+    def __init__(self, local: Questions, shared: Questions) -> None:
+        self._local = local
+        self._shared = shared
+        self.fault = ""
+        """Why the last list lacks the questions of the store; empty if it does not."""
+
+    def waiting(self) -> list[QueuedQuestion]:
+        self.fault, shared = "", list[QueuedQuestion]()
+        try:
+            shared = self._shared.waiting()
+        except ToolError as failure:
+            self.fault = failure.message
+        return sorted([*self._local.waiting(), *shared], key=lambda question: question.asked_at)
+
+    def find(self, id: str) -> QueuedQuestion:
+        return self._queue_of(id).find(id)
+
+    def answer(self, id: str, verdict: Verdict, *, by: Channel, because: str = "") -> QueuedQuestion:
+        return self._queue_of(id).answer(id, verdict, by=by, because=because)
+
+    def stamp(self) -> object:
+        try:
+            return self._local.stamp(), self._shared.stamp()
+        except ToolError:
+            return self._local.stamp(), None
+
+    def wait_for_change(self, stamp: object, seconds: float) -> object:
+        until = time.monotonic() + seconds
+        while (now := self.stamp()) == stamp and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        return now
+
+    def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
+        try:
+            return self._shared.ask(asking, seconds=seconds)
+        except ToolError:
+            return self._local.ask(asking, seconds=seconds)
+
+    def prepare(self) -> None:
+        """There is nothing to prepare in the store."""
+
+    def answered(self, id: str) -> QueuedAnswer | None:
+        """The answer; None if there is none yet, or nothing is known of it while the store does not answer."""
+        try:
+            return self._queue_of(id).answered(id)
+        except ToolError:
+            return None
+
+    def pending(self, session: str, call: str) -> list[QueuedQuestion]:
+        try:
+            return self._shared.pending(session, call)
+        except ToolError:
+            return []
+
+    def take(self, id: str) -> bool:
+        return self._queue_of(id).take(id)
+
+    def withdraw(self, id: str, why: str) -> QueuedAnswer | None:
+        try:
+            return self._queue_of(id).withdraw(id, why)
+        except ToolError:
+            return None
+
+    def close(self) -> None:
+        self._local.close()
+
+    def _queue_of(self, id: str) -> Questions:
+        return self._shared if id.startswith("S") else self._local

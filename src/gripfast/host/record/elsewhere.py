@@ -1,0 +1,99 @@
+"""The calls of a session on other servers: what a server tells others of its record, and how they read it.
+
+A line says which server it is from. It has no contents: those stay where the files were changed, and so does undo.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from gripfast.host.record.calls import UNREADABLE, Reading, RecordedCall, read_line
+
+_ARGUMENTS = 1000  # characters
+_PATHS = 50
+_LARGEST_LINE = 1 << 16
+_MORE = "and {} more paths, which the server's own record has"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCall:
+    """A call of a session. `server` is empty if it is in this machine's own record."""
+
+    call: RecordedCall
+    server: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names the call in its session: its number, and where that is counted."""
+        return f"{self.call.number}@{self.server}" if self.server else str(self.call.number)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.call.to_json(), **({"server": self.server} if self.server else {})}
+
+
+def line_for_others(value: dict[str, Any], server: str) -> bytes:
+    """A line of a record as other servers may know it: short, and with this server's name."""
+    shown = dict(value)
+    if "arguments" in shown:
+        shown["arguments"] = str(shown["arguments"])[:_ARGUMENTS]
+    changes, uncovered = list(shown.get("changes", ())), list(shown.get("uncovered", ()))
+    surplus = max(0, len(changes) - _PATHS) + max(0, len(uncovered) - _PATHS)
+    shown["changes"] = changes[:_PATHS]
+    shown["uncovered"] = [*uncovered[:_PATHS], *([_MORE.format(surplus)] if surplus else [])]
+    line = json.dumps({"server": server, **shown}, separators=(",", ":")).encode()
+    if len(line) > _LARGEST_LINE:  # paths may be very long
+        shown |= {"changes": [], "uncovered": [_MORE.format(len(changes) + len(uncovered))]}
+        line = json.dumps({"server": server, **shown}, separators=(",", ":")).encode()
+    return line
+
+
+def calls_everywhere(own: Sequence[RecordedCall], lines: Iterable[bytes]) -> tuple[list[SessionCall], int]:
+    """The calls of a session in their order: this machine's own, and those that other servers tell of in `lines`.
+    Also how many of the lines could not be read; they come from a store that others may write to."""
+    known = {(call.number, call.time) for call in own}
+    readings: dict[str, Reading] = {}
+    order: dict[tuple[str, int], None] = {}
+    broken = 0
+    for line in lines:
+        try:
+            server, number = _read(readings, line)
+            order.setdefault((server, number))
+        except UNREADABLE:
+            broken += 1
+    theirs = [
+        SessionCall(call, _name(server))
+        for server, number in order
+        if (call := readings[server].call(number)) is not None and (call.number, call.time) not in known
+    ]
+    return _in_order([SessionCall(call) for call in own], theirs), broken
+
+
+def _read(readings: dict[str, Reading], line: bytes) -> tuple[str, int]:
+    value = json.loads(line) if len(line) <= _LARGEST_LINE else None
+    if not isinstance(value, dict):
+        raise ValueError("not a line of a record")
+    found = cast("dict[str, Any]", value)
+    server = str(found["server"])
+    number = int(found["call"] if "call" in found else found["adds"])
+    reading = readings.setdefault(server, Reading())
+    read_line(reading, found)
+    return server, number
+
+
+def _name(server: str) -> str:
+    """The name of a server, without what makes it unique."""
+    return server.partition(" ")[0][:80] or "?"
+
+
+def _in_order(own: Sequence[SessionCall], theirs: Sequence[SessionCall]) -> list[SessionCall]:
+    """Both by time, each in the order that it has: clocks of servers differ."""
+    merged: list[SessionCall] = []
+    rest = list(own)
+    for one in theirs:
+        while rest and rest[0].call.time <= one.call.time:
+            merged.append(rest.pop(0))
+        merged.append(one)
+    return [*merged, *rest]

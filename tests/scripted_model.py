@@ -1,4 +1,4 @@
-"""A scripted model on loopback that makes a list of tool calls, with Anthropic's API and both of OpenAI's."""
+"""A scripted model on loopback that makes a list of tool calls, by the APIs of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -65,6 +65,8 @@ class _Model(BaseHTTPRequestHandler):
             self._messages(body)
         elif self.path.endswith("/responses"):
             self._responses(body)
+        elif "enerateContent" in self.path:
+            self._gemini(body)
         else:
             self._reply({})
 
@@ -137,6 +139,21 @@ class _Model(BaseHTTPRequestHandler):
             ("response.output_item.done", {"output_index": 0, "item": whole}),
             ("response.completed", {"response": {**response, "usage": usage}}),
         )
+
+    def _gemini(self, body: dict[str, Any]) -> None:
+        parts: list[Any] = [part for one in body.get("contents", []) for part in one.get("parts", [])]
+        results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        tools = [one["name"] for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [])]
+        call = self._next(tools, results)
+        function = call and {"id": f"call_{len(results)}", "name": call[0], "args": call[1]}
+        part = {"functionCall": function} if function else {"text": "FINISHED"}
+        candidate = {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+        answer = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}
+        if "streamGenerateContent" in self.path:
+            self._send(f"data: {json.dumps(answer)}\r\n\r\n".encode(), "text/event-stream")
+        else:
+            self._reply(answer)
 
     def _reply(self, found: dict[str, Any]) -> None:
         self._send(json.dumps(found).encode(), "application/json")

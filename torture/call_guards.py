@@ -683,6 +683,12 @@ PERSON_GUARDS: tuple[Guard, ...] = (
         f"{CONSOLE} {RUNNING} -k 'change_needs or ended_from'",
     ),
     Guard(
+        "colours show nothing that the answer hides",
+        "host/record/record.py::Record.keep_answer",
+        never("startswith"),
+        f"{CONSOLE} -k colours_show_nothing",
+    ),
+    Guard(
         "the shells of a process that died are not shown",
         "host/shell/board.py::RunningShells.all",
         call("is_alive", by="True"),

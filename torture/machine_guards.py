@@ -101,6 +101,12 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         f"{WALLS} -k waits_in_quarantine",
     ),
     Guard(
+        "what waits in quarantine is a copy",
+        "host/shell/quarantine.py::take_out",
+        statement("detach", by="os.rename(taken, taken.with_name(_CONTENT))"),
+        "tests/host/test_late.py -k looks_at_in_quarantine",
+    ),
+    Guard(
         "a new repository is examined",
         "host/shell/late.py::_taken",
         skip("_examined"),

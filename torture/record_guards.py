@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.cuts import Guard, always, call, condition, drop, never, part, skip
+from torture.cuts import Guard, always, call, condition, drop, never, part, skip, value
 
 TRANSACTION = "tests/host/record/test_transaction.py"
 TOGETHER = "tests/host/record/test_together.py"
@@ -11,6 +11,25 @@ BAD_DAYS = "tests/builtin/test_record_bad_days.py"
 PATCH = "tests/builtin/test_apply_patch.py"
 
 RECORD_GUARDS: tuple[Guard, ...] = (
+    # --- other names of a file ---
+    Guard(
+        "files are compared after a command",
+        "host/files/watch.py::Watch.since",
+        never("after_command"),
+        f"{RECORD} -k by_another_name_of_a_file",
+    ),
+    Guard(
+        "an undo compares all files first",
+        "host/record/undo.py::undo",
+        value("all", by="False"),
+        f"{RECORD} -k undo_finds",
+    ),
+    Guard(
+        "a write whose time was put back is told",
+        "host/files/changes.py::_kind",
+        drop("contents"),
+        f"{RECORD} -k time_is_put_back",
+    ),
     # --- changes as a whole ---
     Guard(
         "a path is what it must be before it is changed",

@@ -243,3 +243,22 @@ async def test_the_record_lists_what_was_sent(tmp_path: Path, monkeypatch: pytes
         calls = session.record.calls()
     assert [call.tool for call in calls[:2]] == ["Bash", "BashInput"]
     assert "made" in calls[1].arguments
+
+
+async def test_nobody_is_asked_about_a_shell_that_reads_nothing(tmp_path: Path) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> Answer:
+        asked.append(question)
+        return True
+
+    rules = Permissions("allow", [PermissionRule("BashInput", "*", "ask")])
+    async with session_in(tmp_path, permissions=rules, ask=ask) as session:
+        deaf = await start(session, "sleep 600")
+        message = await session.call("BashInput", {"bash_id": deaf, "text": "y\n"})
+        assert "CONFLICT: this shell reads no input" in message.text and not asked
+        assert "NOT_FOUND" in (await session.call("BashInput", {"bash_id": "bash_9", "text": "y\n"})).text
+        assert not asked
+        hears = await start(session, "cat", stdin=True)
+        assert "y" in await type_in(session, hears, "y\n", "y")
+        assert len(asked) == 1

@@ -97,6 +97,24 @@ async def test_reindenting(bench: Bench, before: str, old: str, new: str, after:
     assert bench.bytes_of(name) == after.encode()
 
 
+FLAT = "    def f(self):\n        if a:\n            b()\n        return 1\n"
+
+
+async def test_lines_without_any_indentation_keep_the_files_where_they_stay(bench: Bench) -> None:
+    name = await opened(bench, FLAT)
+    old = "def f(self):\nif a:\nb()\nreturn 1\n"
+    await bench.ok("Edit", file_path=name, old_string=old, new_string="def f(self):\nif a:\nb()\n")
+    assert bench.bytes_of(name) == b"    def f(self):\n        if a:\n            b()\n"
+
+
+async def test_where_nobody_can_tell_how_a_new_line_is_indented_the_exact_text_is_offered(bench: Bench) -> None:
+    name = await opened(bench, FLAT)
+    old = "def f(self):\nif a:\nb()\nreturn 1\n"
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string=old + "print(2)\n")
+    assert FLAT.rstrip("\n") in message and "indent new_string like it" in message
+    assert bench.bytes_of(name) == FLAT.encode()
+
+
 async def test_trimmed_lines_must_be_unique_and_exact_is_never_loose(bench: Bench) -> None:
     name = await opened(bench, "  a\n  b\n    a\n    b\n")
     message = await bench.fails("NOT_UNIQUE", "Edit", file_path=name, old_string="a\nb", new_string="c")

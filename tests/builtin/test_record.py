@@ -19,6 +19,8 @@ from gripfast.builtin.session import WorkspaceSession, open_session
 from gripfast.call.cache import OutputCache
 from gripfast.call.decision import PermissionRule
 from gripfast.call.rules import Permissions
+from gripfast.host.files import sweep
+from gripfast.host.files import watch as watching
 from gripfast.host.files.scope import Scope
 from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
 from gripfast.host.record.undo import UndoResult
@@ -274,6 +276,7 @@ DOCUMENTED = {
     "call": int, "time": float, "tool": str, "arguments": str, "decision": str, "milliseconds": float,
     "answer_bytes": int, "answer_tokens": int, "output_ref": str | None, "error": str | None, "changes": list,
     "uncovered": list, "undoes": list, "ended": bool, "answer_sha256": str | None,
+    "printed_sha256": str | None,
 }  # fmt: skip
 
 
@@ -525,3 +528,95 @@ async def test_without_a_record_rm_is_asked_about(root: Path) -> None:
     async with opened(root, permissions=rule_set("workspace"), record=False) as session:
         assert "nothing is recorded" in await bash(session, "rm a")
     assert (root / "a").exists()
+
+
+# ---- what is written by another name of a file ----
+
+BY_ANOTHER_NAME = {
+    "below node_modules": ("ln a node_modules/p/x; echo evil > node_modules/p/x",),
+    "and the name removed again": ("ln a node_modules/x; echo evil > node_modules/x; rm node_modules/x",),
+    "made by an earlier command": ("ln a node_modules/p/x", "true", "echo evil > node_modules/p/x"),
+    "and its time put back": ("touch -r a t; ln a node_modules/x; echo bad > node_modules/x; touch -r t a; rm t",),
+    "outside the workspace": ("ln a ../x; echo evil > ../x",),
+}
+
+
+@pytest.fixture(params=["small", "large"])
+def tree_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """In a large tree files are compared after the answer."""
+    if request.param == "large":
+        monkeypatch.setattr(watching, "COMPARED_AT_ONCE", 1)
+    return request.param
+
+
+@pytest.mark.parametrize("name", BY_ANOTHER_NAME)
+async def test_what_a_command_writes_by_another_name_of_a_file_is_told_and_taken_back(
+    name: str, tree_size: str, root: Path, state: Path
+) -> None:
+    (root / "node_modules/p").mkdir(parents=True)
+    async with opened(root) as session:
+        texts = [await bash(session, command) for command in BY_ANOTHER_NAME[name]]
+        writer = len(texts)
+        if tree_size == "small":
+            assert "changed a" in texts[-1]
+        else:  # a name that an earlier comparison found is compared at once
+            session.record.collect(all=True)
+            told = texts[-1] + await bash(session, "true")
+            assert "changed a" in told or "by another name of the file: a]" in told
+        assert [change.path for change in session.record.changes(writer)] == [f"{root}/a"]
+        done = await session.undo(calls=[writer])
+        assert (names(done), done.refused) == (["a"], ())
+    assert (root / "a").read_text() == "one\n"
+
+
+async def test_an_undo_finds_what_was_written_by_another_name(
+    root: Path, state: Path, tree_size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_REST", 10**12)  # nothing is compared in the background after the first command
+    (root / "node_modules").mkdir()
+    async with opened(root) as session:
+        await bash(session, "true")
+        session.record.collect(all=True)
+        await bash(session, "ln a node_modules/x; echo evil > node_modules/x")
+        assert names(await session.undo()) == ["a"]
+    assert (root / "a").read_text() == "one\n"
+
+
+async def test_the_end_of_a_session_finds_what_was_written_by_another_name(
+    root: Path, state: Path, tree_size: str
+) -> None:
+    (root / "node_modules").mkdir()
+    async with opened(root) as session:
+        await bash(session, "ln a node_modules/x; echo evil > node_modules/x")
+    assert [change.path for call in session.record.calls() for change in call.changes] == [f"{root}/a"]
+
+
+async def test_without_a_record_what_was_written_by_another_name_is_told(
+    root: Path, state: Path, tree_size: str
+) -> None:
+    (root / "node_modules").mkdir()
+    async with opened(root, record=False) as session:
+        told = await bash(session, "ln a node_modules/x; echo evil > node_modules/x")
+        for _ in range(1000 if tree_size == "large" else 0):  # compared in the background, told when it is found
+            if "changed a" in told:
+                break
+            told = await bash(session, "true")
+        assert "changed a" in told
+
+
+async def test_what_the_session_has_read_is_compared_at_once_in_any_tree(
+    root: Path, state: Path, tree_size: str
+) -> None:
+    (root / "node_modules").mkdir()
+    async with opened(root) as session:
+        await session.call("Read", {"file_path": "a"})
+        assert "changed a" in await bash(session, "ln a node_modules/x; echo evil > node_modules/x")
+        assert [change.path for change in session.record.changes(2)] == [f"{root}/a"]
+
+
+async def test_a_new_name_or_mode_of_a_file_is_no_change_of_its_content(session: WorkspaceSession) -> None:
+    assert "changed" not in await bash(session, "ln a elsewhere; chmod 600 run")
+
+
+async def test_a_write_whose_time_is_put_back_is_told(session: WorkspaceSession) -> None:
+    assert "changed a" in await bash(session, "touch -r a /tmp/t$$; echo bad > a; touch -r /tmp/t$$ a; rm /tmp/t$$")

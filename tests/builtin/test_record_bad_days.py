@@ -204,6 +204,18 @@ async def test_what_a_background_command_does_where_undo_does_not_reach_is_named
     assert uncovered == f"{root}/.git: what is inside is not recorded"
 
 
+async def test_what_a_tool_wrote_while_background_commands_ran_is_not_said_of_them(root: Path) -> None:
+    (root / "a.txt").write_text("one\n", encoding="utf-8")
+    async with opened(root) as session:
+        await session.call("Read", {"file_path": "a.txt"})
+        for _ in range(2):
+            await session.call("Bash", {"command": "sleep 600", "run_in_background": True})
+        patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch\n"
+        assert not (await session.call("apply_patch", {"patch": patch})).is_error
+        assert "undo does not cover" not in await bash(session, "true")
+        assert [call.tool for call in session.record.calls() if call.changes] == ["apply_patch"]
+
+
 # --- a full disk ---
 
 

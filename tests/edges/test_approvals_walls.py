@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -104,3 +106,57 @@ async def test_a_command_in_the_sandbox_cant_see_or_end_a_background_shell(
     assert RunningShells().all() == [shell]
     assert b"the other command" not in printed
     board.close()
+
+
+THIEF = """
+import re, sys, urllib.request
+link, pid = sys.argv[1:]
+for address in (link, link + "/api/questions", link + "?key=" + "x" * 43):
+    try:
+        print("came in:", urllib.request.urlopen(address, timeout=20).status)
+    except OSError as refused:
+        print("refused:", refused)
+for name in ("environ", "cmdline"):
+    try:
+        print(open(f"/proc/{pid}/{name}", "rb").read())
+    except OSError as refused:
+        print("refused:", refused)
+try:
+    spots = [map(lambda word: int(word, 16), line.split()[0].split("-")) for line in open(f"/proc/{pid}/maps")]
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for start, end in spots:
+            try:
+                memory.seek(start)
+                print(*re.findall(b"key=[-_A-Za-z0-9]{43}", memory.read(end - start)))
+            except (OSError, OverflowError, ValueError):
+                pass
+except OSError as refused:
+    print("refused:", refused)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+@pytest.mark.parametrize("name", ["bwrap", "landlock"])
+async def test_a_command_in_the_sandbox_cant_open_the_console(queue: QuestionQueue, work: Path, name: str) -> None:
+    level = sandbox(name)
+    state = shlex.quote(str(queue.directory.parent))
+    (work / "thief.py").write_text(THIEF, encoding="utf-8")
+    printed = b""
+
+    async def feed(data: bytes) -> None:
+        nonlocal printed
+        printed += data
+
+    command = [sys.executable, "-P", "-m", "gripfast", "console"]
+    with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) as console:
+        assert console.stderr is not None
+        (link,) = re.findall(r"http://\S+", console.stderr.readline())
+        page, _, key = link.partition("?key=")
+        async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
+            await shells.run(f"{shlex.quote(sys.executable)} thief.py {page} {console.pid}", feed)
+            await shells.run(f"cat {state}/* {state}/*/*; ls {state}", feed)
+        console.terminate()
+    text = printed.decode(errors="replace")
+    assert "refused" in text  # it ran
+    assert "came in" not in text
+    assert key not in text and "key=" not in text

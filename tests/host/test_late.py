@@ -15,6 +15,7 @@ import pytest
 from gripfast.errors import Conflict
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.caches import caches_folder
 from gripfast.host.shell.quarantine import Quarantined, quarantined, release
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
@@ -239,6 +240,56 @@ def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, 
     assert (root / "sub/deep/.envrc").read_text() == "x\n"
 
 
+ALIASES = {
+    "another name": ("echo good > x; ln x .envrc", "echo evil > x", ".envrc"),
+    "another name in a directory": ("mkdir .vscode; echo good > x; ln x .vscode/x", "echo evil > x", ".vscode/x"),
+    "an open file": ("echo good > .envrc; (exec 3>>.envrc; while sleep 0.01; do [ ! -e go ] || "
+                     "{ echo evil >&3; touch done; exit; }; done) >/dev/null 2>&1 &",
+                     "touch go; until [ -e done ]; do sleep 0.01; done", ".envrc"),
+    "an open directory": ("mkdir .vscode; echo good > .vscode/x; (cd .vscode; until [ -e /tmp/go ]; do sleep 0.01; "
+                          "done; echo evil > x; touch /tmp/done) >/dev/null 2>&1 &",
+                          "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done", ".vscode/x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ALIASES)
+def test_what_a_person_looks_at_in_quarantine_is_what_is_released(how: str, root: Path) -> None:
+    """Neither a hard link nor an open descriptor changes what is in quarantine, or what was released."""
+    make, change, path = ALIASES[how]
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level("bwrap")) as shells:
+            await shells.run(make, ignore)
+            [item] = quarantined()
+            await shells.run(change, ignore, timeout_ms=20_000)
+            release(item)
+            await shells.run("[ ! -e x ] || echo evil > x", ignore)
+
+    anyio.run(main)
+    assert (root / path).read_text() == "good\n"
+
+
+def test_what_is_too_large_to_be_copied_at_once_is_copied_when_it_is_released(root: Path) -> None:
+    run(root, "bwrap", "truncate -s 100M x; ln x .envrc")
+    [item] = quarantined()
+    release(item)
+    assert (root / ".envrc").stat().st_size == 100 << 20
+    assert (root / ".envrc").stat().st_ino != (root / "x").stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "kind", ["mkfifo .envrc", "ln -s nowhere .envrc", "mkdir .envrc", "touch .envrc; chmod 0 .envrc"]
+)
+def test_every_kind_of_file_comes_out_of_quarantine_as_it_went_in(kind: str, root: Path) -> None:
+    run(root, "bwrap", kind)
+    [item] = quarantined()
+    release(item)
+    found = (root / ".envrc").lstat().st_mode
+    subprocess.run(["bash", "-c", f"rm -rf .envrc; {kind}"], cwd=root, check=True)
+    assert found == (root / ".envrc").lstat().st_mode
+    assert quarantined() == []
+
+
 @pytest.mark.parametrize("sandbox", LEVELS)
 def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str, root: Path) -> None:
     attack = (
@@ -249,6 +300,26 @@ def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str
     subprocess.run(["bash", "-c", "cd e && git x"], cwd=root, env=GIT, capture_output=True, check=False)
     assert not list(root.rglob("PWNED"))
     assert [item.path for item in taken] == [f"{root}/e/commondir"]
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("kind", ["a repository", "a worktree"])
+@pytest.mark.parametrize("where", ["$CACHE/evil", "$TMPDIR/evil"])
+def test_no_git_file_leads_to_a_repository_that_nobody_looked_at(
+    where: str, kind: str, sandbox: str, root: Path
+) -> None:
+    """Commands can write our caches and the session's /tmp, and repositories there are not judged."""
+    make = f"CACHE={caches_folder()}; H={where}; mkdir -p s; git init -q --bare $H; printf '{EVIL}' >> $H/config; "
+    if kind == "a repository":
+        make += "printf '\\tbare = false\\n\\tworktree = '$PWD/s'\\n' >> $H/config; echo gitdir: $H > s/.git"
+    else:
+        make += (
+            "mkdir -p $H/worktrees/w; cp $H/HEAD $H/worktrees/w; echo ../.. > $H/worktrees/w/commondir; "
+            "echo $PWD/s/.git > $H/worktrees/w/gitdir; echo gitdir: $H/worktrees/w > s/.git"
+        )
+    taken = run(root, sandbox, make, f"CACHE={caches_folder()}; {make.rpartition('; ')[2].replace('$H', where)}")
+    assert [item.path for item in taken] == [f"{root}/s/.git"] * 2
+    assert not (root / "s/.git").exists()
 
 
 @pytest.mark.parametrize("sandbox", LEVELS)

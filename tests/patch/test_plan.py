@@ -146,6 +146,11 @@ def test_numbers_on_some_added_lines_only_are_refused() -> None:
     assert code == "NO_MATCH"
 
 
+def test_lines_whose_indentation_nobody_can_tell_are_refused() -> None:
+    ((code, message),) = refused("def f():\n    if a:\n        b()\n", "@@\n def f():\n if a:\n-b()\n+b()\n+c()")
+    assert code == "NO_MATCH" and "     3|        b()" in message
+
+
 def test_every_failing_chunk_of_every_hunk_is_told_with_its_nearest_place() -> None:
     disk = Disk(a="first = one\nsecond = two\n", b="x\n")
     failures = disk.fails(

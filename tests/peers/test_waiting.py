@@ -17,6 +17,7 @@ from gripfast.host.questions.queue import QuestionQueue
 from peers.around import GRIPFAST
 from peers.test_claude_code import run_claude
 from peers.test_codex import APPROVED, run_codex
+from peers.test_gemini import run_gemini
 from peers.test_opencode import run_opencode
 from scripted_model import Script, scripted_model
 
@@ -39,6 +40,7 @@ CLIENTS: dict[str, Client] = {
     "codex": ("mcp__gripfast.", codex),
     "claude": ("mcp__gripfast__", claude),
     "opencode": ("gripfast_", run_opencode),
+    "gemini": ("mcp_gripfast_", run_gemini),
 }
 
 

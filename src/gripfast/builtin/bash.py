@@ -13,7 +13,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import changed_files, ending, taken_out, with_notes, would_change
+from gripfast.builtin.endings import changed_files, ending, printed, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
@@ -30,7 +30,6 @@ from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Stdin
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
-from gripfast.text.terminal import plain
 
 _joining: ContextVar[Background | None] = ContextVar("joining", default=None)
 """The shell that the call of this task waits for, without a question because it was approved when it began."""
@@ -144,7 +143,7 @@ async def _attached(shell: Background, seconds: float, cache: OutputCache, shell
     streamed = await stored(shell.news(), cache, shells)
     notes = [f"[this is {shell.name}, which the same command started before; it was not run again]", *state_of(shell)]
     code = None if shell.ended is None else shell.ended.shell_code
-    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref, code)
+    return TextResult(with_notes(printed(streamed.text), notes), streamed.ref, code)
 
 
 async def _run(
@@ -164,7 +163,7 @@ async def _run(
         sink.abandon()
     goes_on = isinstance(ended, Background)
     changes = await to_thread.run_sync(partial(changes_since, before, watch, reads, goes_on=goes_on))
-    text = plain(streamed.text)
+    text = printed(streamed.text)
     if isinstance(ended, Background):
         await to_thread.run_sync(follow, watch, lambda: shells.is_running(ended))
         notes = [_goes_on(ended), *changed_files(changes, fs)]
@@ -184,7 +183,7 @@ async def _rehearsed(command: str, timeout: int, fs: ScopedFs, cache: OutputCach
     finally:
         sink.abandon()
     notes = [*ending(ended, timeout), *would_change(found, fs)]
-    return TextResult(with_notes(plain(streamed.text).removeprefix("\n"), notes), streamed.ref, ended.shell_code)
+    return TextResult(with_notes(printed(streamed.text).removeprefix("\n"), notes), streamed.ref, ended.shell_code)
 
 
 def _goes_on(shell: Background) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import taken_out, with_notes
+from gripfast.builtin.endings import printed, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
 from gripfast.framework.definition import tool
@@ -15,7 +15,10 @@ from gripfast.framework.depends import Depends
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
-from gripfast.text.terminal import plain
+
+
+async def _refuses(call: Any, *, shells: Annotated[Shells, Depends(SHELL)]) -> None:
+    shells.require_input(shells.look(call.bash_id))
 
 
 @tool(
@@ -27,6 +30,7 @@ from gripfast.text.terminal import plain
     open_world=True,
     feeds="bash_id",
     stands_for=("Bash",),
+    refuses=_refuses,
 )
 async def bash_input(
     bash_id: Annotated[str, Field(description="The id from Bash, started with tty or stdin.")],
@@ -47,7 +51,7 @@ async def bash_input(
     streamed = await stored(shell.news(), cache, shells)
     notes = [_unread(left)] if left else []
     notes += [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
-    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)
+    return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 
 def _unread(left: int) -> str:

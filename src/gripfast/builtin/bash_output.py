@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from gripfast.builtin.endings import ending, taken_out, with_notes
+from gripfast.builtin.endings import ending, printed, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache, Streamed
 from gripfast.clock import monotonic
@@ -58,7 +58,7 @@ async def bash_output(
     pieces = shell.news(offset)
     streamed = await stored(pieces if pattern is None else _matching(pieces, pattern), cache, shells)
     notes = [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
-    return TextResult(with_notes(plain(streamed.text), notes), streamed.ref)
+    return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 
 async def stored(pieces: Iterable[bytes], cache: OutputCache, shells: Shells) -> Streamed:

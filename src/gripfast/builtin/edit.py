@@ -31,6 +31,7 @@ from gripfast.text.match import (
     LineMatch,
     Splice,
     SplitLines,
+    UnknownIndentError,
     anchored_matches,
     exact_spans,
     line_splice,
@@ -206,7 +207,10 @@ def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
         raise _no_match(lines, request.old, shown)
     matches = _apart(matches)
     _check_count([match.first + 1 for match in matches], request, shown, f" (by {mode})")
-    return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
+    try:
+        return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
+    except UnknownIndentError:
+        raise _no_match(lines, request.old, shown, "; indent new_string like it") from None
 
 
 def _already_applied(body: bytes, request: EditRequest) -> int | None:
@@ -277,7 +281,7 @@ def unbalanced(plan: Plan, shown: str) -> list[str]:
 _MARKS = {"\t": "→", "\r": "␍"}
 
 
-def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
+def _no_match(lines: SplitLines, old: bytes, shown: str, advice: str = "") -> NoMatch:
     near = nearest(lines, old)
     if near is None:
         return NoMatch(f"neither old_string nor anything like it is in `{shown}`; read the file again")
@@ -287,7 +291,7 @@ def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
     if ready is not None:
         return NoMatch(
             f"old_string is not in `{shown}`, but lines {first} to {last} are nearly the same. Send the text between "
-            f"these marks as old_string:\n{_OPEN}\n{ready}\n{_CLOSE}",
+            f"these marks as old_string{advice}:\n{_OPEN}\n{ready}\n{_CLOSE}",
             details=details,
         )
     rows = [_visible(line.decode("utf-8", "replace")) for line in lines.raw[near.first : near.last + 1]]
@@ -297,7 +301,7 @@ def _no_match(lines: SplitLines, old: bytes, shown: str) -> NoMatch:
     excerpt = "\n".join(rows)
     marks = " (→ is a tab, ␍ a CR, <U+...> an unusual character)" if re.search("[→␍]|<U\\+", excerpt) else ""
     return NoMatch(
-        f"old_string is not in `{shown}`. The closest text is in lines {first} to {last}{marks}:\n{excerpt}",
+        f"old_string is not in `{shown}`. The closest text is in lines {first} to {last}{marks}{advice}:\n{excerpt}",
         details=details,
     )
 

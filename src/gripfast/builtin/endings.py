@@ -1,4 +1,4 @@
-"""The notes under a command's output: how it ended and which files changed."""
+"""A command's output in an answer, and the notes under it: how it ended and which files changed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from gripfast.host.files.changes import Changes
 from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.witness import WITNESS
 from gripfast.host.shell.ended import Ended, signal_name
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Differences
+from gripfast.text.colours import has_colours
 from gripfast.text.escape import escaped
+from gripfast.text.terminal import plain
 
 SHOWN = 20
 _MANY = 8
@@ -19,6 +22,14 @@ _INSTRUCTIONS = frozenset(
     "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md CONVENTIONS.md SKILL.md "
     ".cursorrules .windsurfrules .clinerules .goosehints .rules copilot-instructions.md".split()
 )
+
+
+def printed(text: str) -> str:
+    """What a command printed, as plain text for the model. People who look at the record see it with its colours."""
+    witness = WITNESS.get()
+    if witness is not None and has_colours(text):
+        witness.command_printed(text)
+    return plain(text)
 
 
 def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:

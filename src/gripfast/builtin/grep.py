@@ -53,8 +53,10 @@ async def grep(
     before: Annotated[Context, Field(alias="-B", description="Context lines before.")] = None,
     around: Annotated[Context, Field(alias="-C", description="Context lines around.")] = None,
     multiline: Annotated[bool, Field(description="Matches, and `.`, may span lines.")] = False,
-    head_limit: Annotated[int, Field(description="Lines or files to show; 0: all.", ge=0, le=MOST_SHOWN)] = 250,
-    offset: Annotated[int, Field(description="Lines or files to skip.", ge=0, le=FARTHEST)] = 0,
+    head_limit: Annotated[
+        int, Field(description="Matching lines or files to show; 0: all.", ge=0, le=MOST_SHOWN)
+    ] = 250,
+    offset: Annotated[int, Field(description="Matching lines or files to skip.", ge=0, le=FARTHEST)] = 0,
     include_ignored: Annotated[bool, Field(description="Search ignored files too.")] = False,
     *,
     fs: Annotated[ScopedFs, Depends(FS)],

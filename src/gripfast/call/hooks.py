@@ -149,10 +149,11 @@ PostToolCall: TypeAlias = Callable[
 @dataclass(frozen=True, slots=True)
 class Asides:
     """What else the gate may want to know of a call: `preview` returns the diff for a question, `joins` the running
-    work that the call would only wait for."""
+    work that the call would only wait for, `refuses` raises what even a yes would not change."""
 
     preview: Callable[[], Awaitable[str]]
     joins: Callable[[], Awaitable[str]]
+    refuses: Callable[[], Awaitable[None]]
 
 
 class CallGate:
@@ -197,6 +198,8 @@ class CallGate:
                 if joined:
                     tell(f"allowed: {joined}; {verdict.reason}")
                     continue
+                if asides is not None and tool.traits.refuses is not None:
+                    await asides.refuses()
                 preview = asides.preview if asides is not None and tool.traits.preview is not None else None
                 shown = None if preview is None else _Shown(preview)
                 asked = _question(verdict, call, tool, arguments, self._remember is not None, shown)

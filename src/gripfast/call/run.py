@@ -125,11 +125,7 @@ async def _value(
         _refuse_placeholder(session.secrets(), arguments)
     if session.gate.hooks:
         arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
-        asides = None
-        if tool.traits.preview is not None or tool.traits.joins is not None:
-            asides = Asides(
-                partial(_preview, session, tool, arguments), partial(_joins, session, tool, arguments, deps)
-            )
+        asides = _asides(session, tool, arguments, deps)
         gate = session.gate.check(call, tool, arguments, ask, tell, asides)
         await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
     shown = _without_secrets(session, progress or session.context.progress)
@@ -159,6 +155,18 @@ def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
             f"{name} stands for a secret that is hidden from answers; written to a file it would replace the secret. "
             "Leave that line as it is, or ask the user"
         )
+
+
+def _asides(session: Session, tool: Tool, arguments: BaseModel, deps: Mapping[str, Any] | None) -> Asides | None:
+    """None for a tool that declares nothing of the kind."""
+    traits = tool.traits
+    if traits.preview is None and traits.joins is None and traits.refuses is None:
+        return None
+    return Asides(
+        partial(_preview, session, tool, arguments),
+        partial(_joins, session, tool, arguments, deps),
+        lambda: tool.refuses(arguments, session.context.for_call(None, deps)),
+    )
 
 
 async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:

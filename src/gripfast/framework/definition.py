@@ -80,6 +80,7 @@ class Traits:
     output_schema: dict[str, Any] | None = None
     preview: Callable[..., Any] | None = None  # gives the diff of what a call would change, for whoever approves it
     joins: Callable[..., Any] | None = None  # names the running work that a call would only wait for: nobody is asked
+    refuses: Callable[..., Any] | None = None  # raises what a call would be refused for even after a yes
 
 
 class TraitOptions(TypedDict, total=False):
@@ -105,6 +106,7 @@ class TraitOptions(TypedDict, total=False):
     display_field: str | None
     preview: Callable[..., Any] | None
     joins: Callable[..., Any] | None
+    refuses: Callable[..., Any] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +188,10 @@ class Tool:
         """The running work that the call would only wait for, approved when it began; empty if the call would do
         something. A call that joins must not do anything else, however much later it runs."""
         return await self._declared(self.traits.joins, arguments, ctx)
+
+    async def refuses(self, arguments: BaseModel, ctx: ToolContext) -> None:
+        """Raises ToolError if the call would be refused even after a yes."""
+        await self._declared(self.traits.refuses, arguments, ctx)
 
     async def _declared(self, function: Callable[..., Any] | None, arguments: BaseModel, ctx: ToolContext) -> str:
         if function is None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from gripfast.patch.grammar import Chunk, PatchRow
 from gripfast.patch.lines import FileLines, LineEdit
-from gripfast.text.match import reindented
+from gripfast.text.match import UnknownIndentError, reindented
 
 # The passes, in their order: what is left of a line, and what was tolerated then.
 _PLAIN = str.maketrans(
@@ -291,14 +291,24 @@ def _in_any_order(text: _Searched, chunks: Sequence[Chunk]) -> Placed | None:
     if any(one.starts[0] + one.height > two.starts[0] for one, two in pairwise(good)):
         return None
     placed = _placed(text, good)
+    if not isinstance(placed, Placed):
+        return None
     return replace(placed, tolerated=("chunks out of order", *placed.tolerated))
 
 
 # --- edits ---
 
 
-def _placed(text: _Searched, chosen: Sequence[_Candidates]) -> Placed:
-    edits = [edit for one in chosen for edit in _edits(text.lines, one)]
+def _placed(text: _Searched, chosen: Sequence[_Candidates]) -> Placed | list[Misplaced]:
+    edits: list[LineEdit] = []
+    faults: list[Misplaced] = []
+    for one in chosen:
+        try:
+            edits += _edits(text.lines, one)
+        except UnknownIndentError:
+            faults.append(Misplaced(one.chunk, missing=one.chunk.old))
+    if faults:
+        return faults
     edits.sort(key=lambda edit: (edit.start, edit.stop))
     notes = [note for one in chosen for note in one.tolerated]
     return Placed(tuple(edits), tuple(dict.fromkeys(notes)))

@@ -216,14 +216,30 @@ def line_splice(lines: SplitLines, match: LineMatch, old: bytes, new: bytes) -> 
     return splices(lines.body, [(start, end)], indented)[0]
 
 
+class UnknownIndentError(Exception):
+    """Lines of the old text have the same indentation where the file's lines differ, so that nobody can tell how a
+    new line must be indented."""
+
+
 def reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
     """A new text with the indentation of the file's lines, which match those of `old` but for the space around."""
     wanted = old.split(b"\n")
-    pairs = [(_indent(one), _indent(other)) for one, other in zip(wanted, matched, strict=False) if one.strip()]
+    both = [(one, other) for one, other in zip(wanted, matched, strict=False) if one.strip()]
+    pairs = [(_indent(one), _indent(other)) for one, other in both]
     if not pairs or all(one == other for one, other in pairs):
         return new
     known = dict(reversed(pairs))
-    return b"\n".join(_shifted(line, known, *pairs[0]) for line in new.split(b"\n"))
+    loose = {one for one, other in pairs if known[one] != other}
+    texts = {one.strip(): _indent(other) for one, other in reversed(both)} if loose else {}
+
+    def shifted(line: bytes) -> bytes:
+        if not loose or _indent(line) not in loose or not line.strip():
+            return _shifted(line, known, *pairs[0])
+        if line.strip() not in texts:
+            raise UnknownIndentError
+        return texts[line.strip()] + line.lstrip(b" \t")
+
+    return b"\n".join(map(shifted, new.split(b"\n")))
 
 
 def _indent(line: bytes) -> bytes:

@@ -57,7 +57,7 @@ def test_the_log_shows_each_call_and_what_it_changed(bench: Bench) -> None:
     assert [call["tool"] for call in calls] == ["Write", "Bash"]
     assert set(calls[0]) == {
         *("call", "time", "tool", "arguments", "decision", "milliseconds", "answer_bytes", "answer_tokens"),
-        "answer_sha256",
+        *("answer_sha256", "printed_sha256"),
         *("output_ref", "error", "changes", "uncovered", "undoes", "ended"),
     }
 

@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.edges.console.asking import CHANGE, HOST, shown
 
+from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.edges.approvals import console_url
 from gripfast.edges.console.access import HEADERS, ConsoleAccess
 from gripfast.edges.console.data import ConsoleData
+from gripfast.host.files.scope import Scope
 from gripfast.host.questions.page import page_at
 from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.record.calls import RecordedCall
@@ -128,6 +130,29 @@ async def test_calls_are_shown_with_arguments_answer_and_diff(page: httpx2.Async
     assert "+two" in call["diff"]
     assert json.loads(call["arguments"])["old_string"] == "one"
     assert call["answer"].startswith("edited `a.txt`")
+
+
+async def test_an_answer_keeps_the_colours_of_what_was_printed(page: httpx2.AsyncClient, session: Session) -> None:
+    await session.call("Bash", {"command": "printf '\\033[1;31mred\\033[0m <b>\\342\\200\\256\\n'; exit 3"})
+    await session.call("Bash", {"command": "echo plain"})
+    place = await place_of(page)
+    call = await shown(page, "call", place=place, number=1)
+    assert call["answer"] == "red <b>\n[exit code 3]"
+    assert call["answer_runs"] == [["red", "bold red"], [" <b>\\u202e", ""], ["\n[exit code 3]", ""]]
+    assert (await shown(page, "call", place=place, number=2))["answer_runs"] is None
+
+
+async def test_colours_show_nothing_that_the_answer_hides(page: httpx2.AsyncClient, project: Path) -> None:
+    (project / ".env").write_text("API_TOKEN=s3cr3t-and-long-enough-1234\n")
+    options: dict[str, Any] = {"record": True, "sandbox": "off", "hide_secrets": True}
+    async with open_session(Scope.workspace(project), **options) as session:
+        for command in ("s3cr3t-and-\\033[31mlong-enough-1234", "\\033[31ms3cr3t-and-long-enough-1234"):
+            await session.call("Bash", {"command": f"printf '{command}\\033[0m\\n'"})
+        place = await place_of(page)
+        cut_in_two, whole = [await shown(page, "call", place=place, number=number) for number in (1, 2)]
+    assert cut_in_two["answer"].startswith("«API_TOKEN»")
+    assert cut_in_two["answer_runs"] is None
+    assert whole["answer_runs"][0] == ["«API_TOKEN»", "red"]
 
 
 async def test_only_what_is_new_is_read_again(page: httpx2.AsyncClient, session: Session) -> None:
@@ -258,6 +283,34 @@ async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[st
             async for event in events.aiter_lines():
                 assert event == "event: changed"
                 break
+
+
+@pytest.fixture
+def served(project: Path) -> Generator[str]:
+    """What a server over HTTP prints before it is ready."""
+    command = [sys.executable, "-P", "-m", "gripfast", "serve", "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        lines = [started.stderr.readline()]
+        while "Ctrl-C" not in lines[-1]:
+            lines.append(started.stderr.readline())
+            assert lines[-1], lines
+        yield "".join(lines)
+        started.terminate()
+        assert started.wait(60) == 0
+
+
+async def test_a_server_over_http_has_the_page_beside_its_tools(served: str) -> None:
+    (link,) = re.findall(r"http://\S+key=\S+", served)
+    async with httpx2.AsyncClient(timeout=60, base_url=link.partition("/console")[0]) as client:
+        assert (await client.get("/console")).status_code == 403
+        assert (await client.get("/console/api/sessions")).status_code == 403
+        opened = await client.get(link)
+        client.headers["x-gripfast-console"] = opened.headers["refresh"].partition("!")[2]
+        assert "gripfast console" in (await client.get("/console")).text
+        assert await shown(client, "questions") == []
+        assert (await client.get("/console", headers={"host": "evil.example"})).status_code == 403
+        assert (await client.post("/mcp", json={})).status_code == 401  # the cookie is no token
 
 
 async def test_a_question_names_the_page_while_a_console_runs(state: Path) -> None:

@@ -66,7 +66,14 @@ CLIENTS: dict[str, Client] = {
         headers_key="http_headers",
     ),
     "cursor": Client("Cursor", ".cursor/mcp.json", _MCP_SERVERS, "json"),
-    "gemini": Client("Gemini CLI", ".gemini/settings.json", _MCP_SERVERS, "json", url_key="httpUrl"),
+    "gemini": Client(
+        "Gemini CLI",
+        ".gemini/settings.json",
+        _MCP_SERVERS,
+        "json",
+        "Gemini CLI reads this file only if you trust the folder (`/permissions trust`).",
+        url_key="httpUrl",
+    ),
     "opencode": Client(
         "opencode",
         "opencode.json",

@@ -18,6 +18,7 @@ from gripfast.clock import monotonic
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import NotFound, ToolError
 from gripfast.host.questions.everywhere import questions_in
+from gripfast.host.questions.question import QueuedQuestion
 from gripfast.host.record.calls import CallsFile, RecordedCall
 from gripfast.host.record.compare import compared
 from gripfast.host.record.contents import Contents
@@ -38,6 +39,7 @@ from gripfast.host.stores.sessions import SessionStore
 from gripfast.text.colours import coloured
 from gripfast.text.cut import character_start
 from gripfast.text.escape import escaped, visible
+from gripfast.text.terminal import plain
 
 _SUBJECT = 160  # characters of the arguments in a row
 _TEXT = 64 << 10  # bytes of arguments or of an answer that are shown
@@ -79,7 +81,12 @@ class ConsoleData:
     def questions(self) -> list[dict[str, Any]]:
         """The questions that wait, the oldest first. `shown` is escaped where it is made."""
         return [
-            {**question.to_json(), "root": escaped(question.root), "diff": visible(_cut(question.diff))}
+            {
+                **question.to_json(),
+                "root": escaped(question.root),
+                "shown": _without_diff(question),
+                "diff": visible(_cut(question.diff)),
+            }
             for question in self.queue.waiting()
         ]
 
@@ -172,11 +179,12 @@ class ConsoleData:
                 {"path": escaped(record.fs.show_real(change.path)), "raw": change.path, "kind": _kind(change)}
                 for change in call.changes[:_DIFF_LINES]
             ]
-            answer, arguments = record.answer(call), record.arguments(call)
+            answer, printed, arguments = record.answer(call), record.printed(call), record.arguments(call)
         return {
             **self._row(call),
             "arguments": visible(_cut(_pretty(arguments))),
             "answer": None if answer is None else visible(_cut(answer)),
+            "answer_runs": answer and printed and _in_colour(answer, printed),
             "answer_bytes": call.answer_bytes,
             "output_ref": call.output_ref,
             "decision": escaped(call.decision),
@@ -276,6 +284,12 @@ def _newer(one: RecordedSession | None, other: RecordedSession | None) -> Record
     return max(found, key=lambda session: session.last_used)
 
 
+def _without_diff(question: QueuedQuestion) -> str:
+    """What will run. Its diff is shown beside it, unless it is too long for that."""
+    is_whole = question.diff and _cut(question.diff) == question.diff
+    return question.shown.removesuffix(f"\n{question.diff}") if is_whole else question.shown
+
+
 @contextmanager
 def _opened(found: RecordedSession, config_file: str | None) -> Generator[Record]:
     """The record of a session while something is done with it. Raises ToolError if its workspace is gone."""
@@ -317,6 +331,15 @@ def _cut(text: str) -> str:
 
 def _runs(text: str) -> list[list[str]]:
     return [[run.text, run.style] for run in coloured(text)]
+
+
+def _in_colour(answer: str, printed: str) -> list[list[str]]:
+    """An answer as pieces of text with their styles: what a command printed, then the notes under it."""
+    notes = answer[len(plain(printed).removesuffix("\n")) :]
+    runs = _runs(_cut(printed))
+    if runs:
+        runs[-1][0] = runs[-1][0].removesuffix("\n")
+    return [*runs, [visible(notes), ""]]
 
 
 def _from_character(data: bytes) -> bytes:

@@ -139,7 +139,7 @@ async def _answered(
             client.remember(message)
             notes = [sessions.first_note(request), *await visit.leave()]
             message = with_note(message, "\n".join(filter(None, notes)) or None)
-            return result_of(message, session.tools.get(message.name))
+            return result_of(message, session.tools.get(message.name), request.client_name)
     except Suspended as suspended:
         seen.outcome = ASKED
         return await request.input_required(suspended)

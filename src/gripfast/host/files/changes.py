@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gripfast.host.files.guard import HASHED_BYTES, Identity, ReadLog, digest_of
@@ -63,13 +63,16 @@ def follow(watch: Watch, is_running: Callable[[], bool]) -> None:
 def changes_since(before: Look, watch: Watch, reads: ReadLog, *, goes_on: bool = False) -> Changes:
     """What is different now, after a command has ended or while it goes on. The read guard learns the new state of
     files it had seen as they were before."""
-    since = watch.since(before.mark)
+    since = watch.since(before.mark, after_command=True, known=before.known)
     witness = WITNESS.get()
+    paths, contents = since.paths, dict[str, bool]()
     if witness is not None:
-        witness.command_changed(since.paths, watch, goes_on=goes_on)
+        contents = witness.command_changed(since.paths, watch, goes_on=goes_on)
+    else:
+        paths = (*paths, *watch.hidden())
     found: dict[str, set[str]] = {"created": set(), "changed": set(), "deleted": set()}
-    for change in since.paths:
-        kind = _kind(change)
+    for change in paths:
+        kind = _kind(change, contents)
         if kind is not None:
             found[kind].add(change.path)
     _add_known(found, before)
@@ -84,12 +87,15 @@ def changes_since(before: Look, watch: Watch, reads: ReadLog, *, goes_on: bool =
     )
 
 
-def _kind(change: PathChange) -> str | None:
-    """`created`, `changed` or `deleted`; None for directories and for what only got another mode."""
+def _kind(change: PathChange, contents: Mapping[str, bool]) -> str | None:
+    """`created`, `changed` or `deleted`; None for directories and for what only got another mode or name. `contents`
+    tells of some files whether their content differs: the time of a write can be set back."""
     before, after = _unless_directory(change.before), _unless_directory(change.after)
     if before is None or after is None:
         return "created" if after else "deleted" if before else None
-    return None if before.same_content(after) else "changed"
+    if not before.same_content(after) or contents.get(change.path, before.touched_only(after)):
+        return "changed"
+    return None
 
 
 def _unless_directory(entry: IndexEntry | None) -> IndexEntry | None:

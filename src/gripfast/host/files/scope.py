@@ -14,11 +14,15 @@ from gripfast.text.escape import escaped
 # Files that other programs run or obey when they next read them: never written unless the user lifts the protection.
 PROTECTED: tuple[str, ...] = (
     *".git git~1 .gitmodules .mcp.json".split(),
-    *".claude .codex .cursor .gemini .opencode opencode.json .vscode .idea .zed .devcontainer .husky".split(),
+    *".claude .codex .cursor .gemini .opencode opencode.json .kiro .roo .windsurf .continue .amazonq".split(),
+    *".factory .qwen .junie .trae crush.json .crush.json .aider.conf.yml".split(),
+    *".vscode .idea .zed .fleet .vs .devcontainer .devcontainer.json .gitpod.yml .husky".split(),
     *".envrc .npmrc .pre-commit-config.yaml lefthook.yml .lefthook.yml mise.toml .mise.toml .mvn".split(),
-    *".gdbinit .exrc .nvimrc .dir-locals.el".split(),
+    *".autoenv .shadowenv.d .gdbinit .lldbinit .exrc .nvimrc .nvim.lua .dir-locals.el".split(),
+    *("**/.hg/hgrc", "**/.hg/hgrc-not-shared", "**/.sl/config", "**/.jj/repo/config.toml"),
     *("**/.cargo/config.toml", "**/.cargo/config"),
     *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
+    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile".split(),
     *".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc".split(),
     *".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout".split(),
     *("**/.config/fish", "**/.config/gripfast"),

@@ -2,7 +2,8 @@
 
 One inotify watch for each directory, set up once in the background. The kernel queues an event before the change
 returns to the program that made it, so once a command has ended its events can be read. An event only says where
-to look: what counts is what `lstat` finds there, compared with the index.
+to look: what counts is what `lstat` finds there, compared with the index. What is written by another name of a file
+is no event: files known to have one are compared at every look, and after a command the others, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gripfast.host.files.sweep import Sweep
 from gripfast.host.files.tree_index import IndexEntry, TreeIndex, entry_of, is_gone
 from gripfast.host.kernel.features import why_not
 from gripfast.host.kernel.inotify import (
@@ -37,6 +39,8 @@ SLOW_WALK = 0.2  # seconds: a faster walk is not worth mentioning
 _LEAST_BUDGET = 2.0  # seconds a walk may take where there is no inotify; more if the first walk took long
 _BUDGET_TIMES = 4
 _CHECK_EVERY = 256
+COMPARED_AT_ONCE = 2_000
+"""Names that are compared after a command before its answer; in larger trees that is done in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Watch:
         self._own = private_places()  # our own records and outputs, where a root holds them
         self._index = TreeIndex()
         self._lock = threading.RLock()
+        self._sweep = Sweep(self._index, self._lock)
         self._watched: dict[int, str] = {}
         self._watch_of: dict[str, int] = {}
         self._log: list[PathChange] = []
@@ -112,16 +117,29 @@ class Watch:
             self._trim()
             return mark
 
-    def since(self, mark: Mark) -> ChangesSince:
-        """What is different from what was there at a mark, by path."""
+    def since(self, mark: Mark, *, after_command: bool = False, known: Iterable[str] = ()) -> ChangesSince:
+        """What is different from what was there at a mark, by path. `after_command`: also what changed without an
+        event, in a large tree only of the files `known`; `hidden` has the rest."""
         with self._lock:
             whole = self._drain()
+            if after_command and self._is_watching():
+                self._compare(known)
             first: dict[str, PathChange] = {}
             for change in self._log[max(0, mark.position - self._dropped) :]:
-                known = first.get(change.path)
-                before = change.before if known is None else known.before
+                earlier = first.get(change.path)
+                before = change.before if earlier is None else earlier.before
                 first[change.path] = PathChange(change.path, before, change.after)
         return ChangesSince(tuple(change for _, change in sorted(first.items()) if _counts(change)), whole)
+
+    def hidden(self, *, finish: bool = False) -> tuple[PathChange, ...]:
+        """What changed without an event and has been found since the last answer. `finish`: looks for all of it."""
+        if finish:
+            self._sweep.finish()
+        mark = self.mark()
+        with self._lock:
+            for path in self._sweep.take():
+                self._look(path)
+        return self.since(mark).paths
 
     def entries(self) -> list[tuple[str, IndexEntry]]:
         """Everything there is, as it was when last looked at."""
@@ -142,6 +160,7 @@ class Watch:
 
     def close(self) -> None:
         self._closed = True
+        self._sweep.close()
         self._thread.join()
         with self._lock:
             if self._notify is not None:
@@ -192,9 +211,20 @@ class Watch:
         dirty, lost = self._names(self._notify.read())
         if lost:
             self._walk()
-        for path in dirty:
+        linked = self._index.linked
+        for path in (*dirty, *(linked if len(linked) <= COMPARED_AT_ONCE else ())):
             self._look(path)
         return self._is_watching() or self._walk_within_budget()
+
+    def _compare(self, known: Iterable[str]) -> None:
+        """Looks at files that may have changed without an event."""
+        if len(self._index) > COMPARED_AT_ONCE:
+            self._sweep.start()
+            moved = [path for path in known if self._index.get(path) is not None]
+        else:
+            moved = [path for directory in self._index.directories() for path in self._index.moved(directory)]
+        for path in moved:
+            self._look(path)
 
     def _is_watching(self) -> bool:
         """Whether inotify is in use; not after the limit of watches was reached."""

@@ -40,7 +40,8 @@ class PathDelta:
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
     """One call. `changes` are the paths it changed; `uncovered` names what changed without being recorded; `answer`
-    is the SHA-256 of its answer, whose text is kept as contents are."""
+    is the SHA-256 of its answer, whose text is kept as contents are; `printed` that of a command's output in it, with
+    the colours of a terminal, if it had any."""
 
     number: int
     time: float
@@ -57,6 +58,7 @@ class RecordedCall:
     undoes: tuple[int, ...] = ()
     ended: bool = True
     answer: str | None = None
+    printed: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The stable form: the keys of this version stay."""
@@ -76,6 +78,7 @@ class RecordedCall:
             "undoes": list(self.undoes),
             "ended": self.ended,
             "answer_sha256": self.answer,
+            "printed_sha256": self.printed,
         }
 
     @classmethod
@@ -96,6 +99,7 @@ class RecordedCall:
             tuple(map(int, value["undoes"])),
             bool(value["ended"]),
             _digest_or_none(value.get("answer_sha256")),
+            _digest_or_none(value.get("printed_sha256")),
         )
 
 

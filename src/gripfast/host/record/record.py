@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from gripfast.host.record.shelf import (
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
+from gripfast.text.terminal import plain
 
 _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
@@ -72,6 +73,8 @@ class Record:
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
         self.stays: list[_Staying] = []
+        self.last_command = 0
+        self._hidden: list[str] = []  # changed by an earlier command; said in the next answer
         self._late: list[tuple[str, str]] = []  # not covered, by commands in the background; said in the next answer
         self._written: dict[str, PathState] = {}
         self._background: list[threading.Thread] = []
@@ -132,25 +135,38 @@ class Record:
         if entry in self._commands:
             self._commands.remove(entry)
 
-    def collect(self) -> None:
-        """Adds what commands in the background have changed to the calls that started them."""
+    def collect(self, *, all: bool = False) -> None:
+        """Adds what commands in the background have changed to the calls that started them, and what was found since
+        the last command to that. `all`: every file is compared for it."""
+        self._add_hidden(all)
         for staying in list(self.stays):
             is_running = staying.is_running()
             mark = staying.watch.mark()
-            changes = staying.watch.since(staying.mark).paths
+            changes = staying.watch.since(staying.mark, after_command=not is_running).paths
             deltas, named = self.cover.deltas(changes)
-            uncovered = [one for one in named if one not in staying.named]
+            ours = {delta.path for delta in deltas if self._is_written(delta)}
+            uncovered = [one for one in named if one not in staying.named and one[0] not in ours]
             staying.named.update(uncovered)
             shared = len(self._commands) + len(self.stays) > 1
-            found = [replace(delta, shared=shared) for delta in deltas if not self._is_written(delta)]
+            found = [replace(delta, shared=shared) for delta in deltas if delta.path not in ours]
             if found or uncovered:
                 added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
                 self.append({"adds": staying.number, **added})
                 self.tell_others({"adds": staying.number, **added})
-                self._late += uncovered
+                self._late += [one for one in uncovered if one not in self._late]
             staying.mark = mark
             if not is_running:
                 self.stays.remove(staying)
+
+    def _add_hidden(self, all: bool) -> None:
+        """What a command changed by other names of the files, found after its answer."""
+        changes = self._watch.hidden(finish=all) if self._watch is not None and self.last_command else ()
+        if changes:
+            deltas, uncovered = self.cover.deltas(changes)
+            added = {"changes": [delta.to_json() for delta in deltas], "uncovered": _said(uncovered)}
+            self.append({"adds": self.last_command, **added})
+            self._late += uncovered
+            self._hidden += [delta.path for delta in deltas if not delta.before.is_same(delta.after)]
 
     def _is_written(self, delta: PathDelta) -> bool:
         """Whether it was another call that left a path like this."""
@@ -195,12 +211,23 @@ class Record:
         data = self.contents.get(named[1]) if named else None
         return call.arguments if data is None else data.decode("utf-8", "replace")
 
-    def keep_answer(self, text: str) -> str | None:
-        """Keeps the text of an answer; None if there is none or no room."""
-        if not text:
-            return None
+    def printed(self, call: RecordedCall) -> str | None:
+        """How the answer of a call begins, with the colours of a terminal; None if it had none."""
+        data = self.contents.get(call.printed)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def keep_answer(self, text: str, printed: str = "") -> tuple[str | None, str | None]:
+        """Keeps the text of an answer, and what a command printed of it in colour; None if there is none or no room.
+        Colours that hide a part of a secret, or text that a hook took out of the answer, are not kept."""
+        answer = self.redact(text[:_LONGEST_ANSWER])
+        printed = self.redact(printed[:_LONGEST_ANSWER])
+        if not answer.startswith(plain(printed).removesuffix("\n")):
+            printed = ""
+        return self._keep_text(answer), self._keep_text(printed)
+
+    def _keep_text(self, text: str) -> str | None:
         try:
-            return self.contents.put(self.redact(text[:_LONGEST_ANSWER]).encode("utf-8", "replace"))
+            return self.contents.put(text.encode("utf-8", "replace")) if text else None
         except OSError:
             return None
 
@@ -276,6 +303,9 @@ class Record:
         if fault and (has_changes or f"fault {fault}" not in self._told):
             self._told.add(f"fault {fault}")
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
+        hidden, self._hidden = self._hidden, []
+        if hidden:
+            notes.append(f"[an earlier command changed, by another name of the file: {self._listed(hidden)}]")
         new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
         self._told.update(f"{path} {why}" for path, why in new)
         if new:
@@ -283,6 +313,10 @@ class Record:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             notes.append(f"[undo does not cover: {shown}{more}]")
         return "\n".join(notes) or None
+
+    def _listed(self, paths: Sequence[str]) -> str:
+        shown = ", ".join(map(self.fs.show_real, paths[:_NAMED]))
+        return f"{shown} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else shown
 
     def leave_mark(self) -> None:
         """A command runs on: if the server is killed, readers learn that the record is not whole."""
@@ -292,7 +326,7 @@ class Record:
     def close(self) -> None:
         """Ends the background work and removes the contents no call refers to."""
         with self._noting_faults():
-            self.collect()
+            self.collect(all=True)
             if self._is_marked:
                 mark_finished(self.directory)
         self.cover.close()
@@ -331,7 +365,7 @@ class CallEntry:
         self.number = call.number
         self._call = call
         self._started = time.monotonic()
-        self._decision = ""
+        self._decision = self._printed = ""
         self._lock = threading.Lock()
         self._changes: list[PathDelta] = []
         self._uncovered: list[tuple[str, str]] = []
@@ -374,9 +408,10 @@ class CallEntry:
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
             self._record.leave_mark()
 
-    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> None:
+    def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
         with self._record.noting_faults():
             self._record.command_ends(self)
+            self._record.last_command = self.number
             deltas, uncovered = self._record.cover.deltas(changes, goes_on=goes_on)
             said = self._record.others.since(self._others)
             deltas = own_part(deltas, (*self.beside, *said.exact))
@@ -384,6 +419,12 @@ class CallEntry:
             self.add([replace(delta, shared=delta.shared or delta.path in shared) for delta in deltas])
             with self._lock:
                 self._uncovered += uncovered
+            states = ((delta.path, delta.before.digest, delta.after.digest) for delta in deltas)
+            return {path: old != new for path, old, new in states if old is not None and new is not None}
+        return {}
+
+    def command_printed(self, text: str) -> None:
+        self._printed = text
 
     def _deltas(self, file: Replacement) -> list[PathDelta]:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
@@ -434,6 +475,7 @@ class CallEntry:
             WITNESS.reset(self._token)
         self._record.command_ends(self)
         uncovered = list(dict.fromkeys(self._uncovered))
+        kept, printed = self._record.keep_answer(answer, self._printed)
         call = RecordedCall(
             self.number,
             self._call.time,
@@ -448,7 +490,8 @@ class CallEntry:
             merged(self._changes),
             _said(uncovered),
             tuple(undoes),
-            answer=self._record.keep_answer(answer),
+            answer=kept,
+            printed=printed,
         )
         line = call.to_json()
         self._record.append(line)

@@ -65,7 +65,7 @@ def undo(
     `paths` are absolute and choose among what those calls changed. A path that somebody else has changed since is
     refused; with `save_mine` it is copied into that directory first and then put back.
     """
-    record.collect()
+    record.collect(all=True)
     known = record.calls()
     chosen = _chosen(known, calls, since, all, [directory.real for directory in record.fs.scope.write])
     plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)

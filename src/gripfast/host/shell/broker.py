@@ -534,8 +534,8 @@ class Supervisor:
         self.alone = None in ended and (_MAY_ADOPT or self._session_is_empty())
 
     def _session_is_empty(self) -> bool:
-        """Whether the session has no orphans left, where they are not adopted. It looks less and less often, because a
-        look may start `ps`."""
+        """Whether the session has no orphans left, where they are not adopted. It looks less and less often, because
+        a look may start `ps`."""
         if self.alone or time.monotonic() < self.look_at:
             return self.alone
         empty = not descendants()

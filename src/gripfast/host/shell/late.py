@@ -113,13 +113,25 @@ def undo_late_names(
     taken: list[Quarantined] = []
     first = before
     for _ in range(_LOOKS):
-        now = protected_now(look())
+        now = _judged_part(protected_now(look()), before, roots)
         found = [item for item in _taken(before, now, roots) if item is not None]
         taken += found
         before = _known(before, now, roots)
         if not found:
             break
     return taken, replace(before, loose=_loose(first, before, roots))
+
+
+def _judged_part(now: Protected, before: Protected, roots: Sequence[str]) -> Protected:
+    """Without repositories that a command may have made where nobody looks, such as a cache: what leads there is
+    taken out."""
+    owners = {owner for owner in now.instructions if owner in before.instructions or is_below(owner, *roots)}
+    return replace(
+        now,
+        instructions={owner: found for owner, found in now.instructions.items() if owner in owners},
+        steps={todo: steps for todo, steps in now.steps.items() if is_below(todo, *owners)},
+        worktrees=frozenset(place for place in now.worktrees if is_below(place, *owners)),
+    )
 
 
 def _loose(before: Protected, now: Protected, roots: Sequence[str]) -> Made:
@@ -143,7 +155,7 @@ def _known(before: Protected, now: Protected, roots: Sequence[str]) -> Protected
 
 
 def _made_now(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[str]:
-    """Git directories that were not there before. One outside the roots was: no command can make it."""
+    """Git directories that were not there before."""
     return (owner for owner in now.instructions.keys() - before.instructions.keys() if is_below(owner, *roots))
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gripfast.errors import Conflict, NotFound
+from gripfast.host.files.sealed import entries_of
 from gripfast.host.program.places import private_directory, state_directory
 
-_FACTS, _CONTENT = "facts.json", "content"
+_FACTS, _CONTENT, _TAKEN, _COPY = "facts.json", "content", "taken", "copy"
 _SHOWN_BYTES = 100_000
+_COPIED_BYTES, _ENTRY_BYTES, _CHUNK = 64 << 20, 4096, 1 << 20
 CHANGED = "a protected file that a command changed"
 
 
@@ -33,19 +37,43 @@ class Quarantined:
 
     @property
     def content(self) -> Path:
-        """Where it is kept now."""
-        return _folder() / self.id / _CONTENT
+        """Where it is kept now: as it was taken only until it is copied."""
+        place = self._folder / _CONTENT
+        is_copied = os.path.lexists(place) or not os.path.lexists(self._folder / _TAKEN)
+        return place if is_copied else self._folder / _TAKEN
+
+    @property
+    def _folder(self) -> Path:
+        return _folder() / self.id
+
+    def detach(self, most: int | None = None) -> None:
+        """Replaces what was taken by a copy. A command may have other names for it, or hold it open, and could
+        change it after a person has looked. Raises OSError where that is not possible."""
+        taken, copy, content = (str(self._folder / name) for name in (_TAKEN, _COPY, _CONTENT))
+        if os.path.lexists(content) or not os.path.lexists(taken):
+            return
+        try:
+            _copy(taken, copy, most)
+        except OSError:
+            _remove(copy)
+            raise
+        is_special = not os.path.lexists(copy)  # a pipe, socket or device holds nothing
+        os.rename(taken if is_special else copy, content)
+        _remove(taken)
 
 
 def take_out(path: str, reason: str) -> Quarantined | None:
     """Moves a file, link or directory into quarantine. None: it is gone already."""
     item = _new(path, reason)
+    taken = item.content.with_name(_TAKEN)
     try:
         with through_parent(path) as place:
-            _move(place, str(item.content))
+            _move(place, str(taken))
     except FileNotFoundError:
-        shutil.rmtree(item.content.parent, ignore_errors=True)
+        shutil.rmtree(taken.parent, ignore_errors=True)
         return None
+    with suppress(OSError):  # too large, or no room: it is copied when it is released
+        item.detach(_COPIED_BYTES)
     return item
 
 
@@ -102,6 +130,7 @@ def release(item: Quarantined) -> None:
     """Puts it back where it was. Raises Conflict if something else is there now."""
     if os.path.lexists(item.path) and not item.reason.startswith(("settings", CHANGED)):
         raise Conflict(f"{item.path!r} exists; move it away first, or copy what you need from {str(item.content)!r}")
+    item.detach()
     try:
         make_directory(os.path.dirname(item.path))
         with through_parent(item.path) as place:
@@ -186,3 +215,49 @@ def _move(source: str, target: str) -> None:
     else:
         shutil.copy2(source, target, follow_symlinks=False)
         os.unlink(source)
+
+
+def _copy(source: str, target: str, most: int | None) -> int:
+    """Copies a file, link or directory, and gives its size. Pipes, sockets and devices are left out."""
+    found = os.lstat(source)
+    if most is not None and max(found.st_size, _ENTRY_BYTES) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISREG(found.st_mode):
+        _copy_file(source, target, found)
+    elif stat.S_ISDIR(found.st_mode):
+        return _copy_directory(source, target, most)
+    return max(found.st_size, _ENTRY_BYTES)
+
+
+def _copy_directory(source: str, target: str, most: int | None) -> int:
+    os.mkdir(target, 0o700)
+    size = _ENTRY_BYTES
+    for entry in entries_of(source, unseal=True) or ():
+        size += _copy(entry.path, f"{target}/{entry.name}", None if most is None else most - size)
+    os.chmod(target, stat.S_IMODE(os.lstat(source).st_mode) | stat.S_IRWXU)
+    return size
+
+
+def _copy_file(source: str, target: str, found: os.stat_result) -> None:
+    """No more than it held at first: a command may go on writing to it."""
+    mode, left = stat.S_IMODE(found.st_mode), found.st_size
+    if not mode & stat.S_IRUSR:
+        os.chmod(source, mode | stat.S_IRUSR)
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with (
+        open(os.open(source, os.O_RDONLY | flags), "rb") as old,
+        open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600), "wb") as new,
+    ):
+        while left > 0 and (data := old.read(min(left, _CHUNK))):
+            left -= new.write(data)
+        os.fchmod(new.fileno(), mode)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)

@@ -41,7 +41,7 @@ from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
-from gripfast.host.shell.typing_in import open_ends, type_in
+from gripfast.host.shell.typing_in import open_ends, require_input, type_in
 
 # Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
 _LARGE_PIPES = 16
@@ -493,10 +493,15 @@ class Shells:
         return shell
 
     async def type_in(self, shell: Background, text: str) -> int:
-        """Sends text to what a background shell reads from. Gives how many bytes it did not take."""
+        """Sends text to what a background shell reads from. Returns how many bytes it did not take."""
+        self.require_input(shell)
+        return await type_in(shell.job, text)
+
+    def require_input(self, shell: Background) -> None:
+        """Raises Conflict if nothing reads what would be sent to a background shell."""
         if not self.is_running(shell):
             raise Conflict(f"{shell.name} has ended, so nothing reads what is sent to it")
-        return await type_in(shell.job, text)
+        require_input(shell.job)
 
     async def settled(self, shell: Background, wait_ms: int, text: str) -> None:
         """Waits until a background shell has answered a text, by more than a terminal's echo of it, and is quiet; or

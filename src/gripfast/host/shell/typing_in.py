@@ -60,14 +60,18 @@ def open_ends(stdin: Stdin) -> Ends:
     return ends
 
 
-async def type_in(job: Job, text: str) -> int:
-    """Sends text to a running command. Returns how many bytes were not sent because the command doesn't read them."""
+def require_input(job: Job) -> None:
     if job.input < 0:
         raise Conflict(
             "the input of this shell is closed"
             if job.stdin != "nothing"
             else "this shell reads no input: it was started with neither tty nor stdin"
         )
+
+
+async def type_in(job: Job, text: str) -> int:
+    """Sends text to a running command. Returns how many bytes were not sent because the command doesn't read them."""
+    require_input(job)
     data = _encoded(text)
     if job.stdin == "tty":
         _require_short_lines(job.input, data)

@@ -5,13 +5,20 @@ import { charts } from "/console/static/charts.js";
 import { coloured, inline, sideBySide } from "/console/static/diff.js";
 import { focusFirst, showQuestions } from "/console/static/questions.js";
 import { focusShell, showRunning } from "/console/static/running.js";
+import { styled } from "/console/static/output.js";
 import { follow, get, post, takeSecret } from "/console/static/wire.js";
 
 const FIRST = 300; // calls shown at once; older ones on demand
 const page = { place: null, picked: false, calls: new Map(), undone: new Set(), look: 0, others: "", shown: FIRST, open: null, todos: 0, chosen: new Set(), side: false, busy: false, again: false, charting: 0 };
 
 const say = (text, kind = "") => { find("state").textContent = text; find("state").className = kind; };
-const failed = (error) => say(error.message, "gone");
+const lost = (error) => say(error.message, "gone");
+
+// Something that the person wanted and that was not done: it stays until it was read.
+function failed(error) {
+  find("fault-text").textContent = error.message;
+  find("fault").hidden = false;
+}
 
 async function refresh() {
   if (page.busy) { page.again = true; return; }
@@ -24,7 +31,7 @@ async function refresh() {
     if (page.place && page.place !== known) await readCalls();
     say("live", "live");
   } catch (error) {
-    failed(error);
+    lost(error);
   }
   page.busy = false;
   if (page.again) { page.again = false; refresh(); }
@@ -82,6 +89,7 @@ const inOrder = (one, two) => (one.server === two.server ? one.number - two.numb
 // The usual case while somebody watches: a few calls began or ended, and the other rows stay as they are.
 function drawFew(calls) {
   const rows = find("rows");
+  const held = heldRow();
   for (const call of [...calls].sort(inOrder)) {
     const old = [...rows.children].find((element) => element.dataset.key === call.key);
     const first = rows.firstElementChild;
@@ -89,6 +97,7 @@ function drawFew(calls) {
     else if (!first || inOrder(page.calls.get(first.dataset.key), call) < 0) rows.prepend(row(call));
   }
   while (rows.children.length > page.shown) rows.lastElementChild.remove();
+  hold(held);
   find("older").hidden = page.calls.size <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   if (!page.charting) page.charting = setTimeout(drawCharts, 500);
@@ -117,9 +126,23 @@ function wanted() {
   return all.filter((call) => { const text = `${call.tool} ${call.subject} ${call.decision} ${call.error || ""}`.toLowerCase(); return words.every((word) => text.includes(word)); });
 }
 
+// The row that has the focus, by its key: rows are made anew, and the focus goes with them.
+const heldRow = () => (find("rows").contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null);
+
+const openerOf = (key) => [...find("rows").children].find((element) => element.dataset.key === key)?.querySelector(".opens");
+
+function hold(key) {
+  if (key) openerOf(key)?.focus({ preventScroll: true });
+  const stop = openerOf(page.open) || find("rows").querySelector(".opens"); // Tab comes to one row; j and k go on
+  find("rows").querySelectorAll('.opens[tabindex="0"]').forEach((one) => one.setAttribute("tabindex", "-1"));
+  if (stop) stop.setAttribute("tabindex", "0");
+}
+
 function drawCalls() {
   const all = wanted();
+  const held = heldRow();
   find("rows").replaceChildren(...all.slice(0, page.shown).map((call) => row(call)));
+  hold(held);
   find("older").hidden = all.length <= page.shown;
   find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
   drawCharts();
@@ -131,9 +154,9 @@ function row(call) {
   const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
   box.checked = page.chosen.has(call.number);
   return make(
-    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-selected": String(page.open === call.key), tabindex: "-1", on: { click: () => open(call.key) } },
+    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-current": String(page.open === call.key), on: { click: (event) => open(call.key, event.detail === 0) } },
     make("td", {}, call.changes && !call.server ? box : ""),
-    make("td", { class: "number", title: call.server ? `on server ${call.server}` : "" }, call.key),
+    make("td", { class: "number", title: call.server ? `on server ${call.server}` : "" }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.key}: ${call.tool} ${call.subject}` }, call.key)),
     make("td", {}, time(call.time)),
     make("td", { class: "tool", "data-error": call.error || "" }, call.tool),
     make("td", { class: "what", title: call.subject }, call.subject),
@@ -148,26 +171,31 @@ function toggle(number, on) {
   find("undo-chosen").disabled = page.chosen.size === 0;
 }
 
-async function open(key) {
+async function open(key, byKey = false) {
   page.open = key;
   mark();
   try {
     const { number, server } = page.calls.get(key);
     const call = await get("call", { place: page.place, number, server });
-    if (page.open === key) showDetail(call);
+    if (page.open !== key) return;
+    showDetail(call);
+    if (byKey) find("detail").focus();
   } catch (error) {
     failed(error);
   }
 }
 
 function mark() {
-  for (const element of find("rows").children) element.setAttribute("aria-selected", String(element.dataset.key === page.open));
+  for (const element of find("rows").children) element.setAttribute("aria-current", String(element.dataset.key === page.open));
+  hold(null);
 }
 
 function closeDetail() {
+  const opener = find("detail").contains(document.activeElement) ? openerOf(page.open) : null;
   page.open = null;
   find("detail").hidden = true;
   mark();
+  opener?.focus();
 }
 
 function showDetail(call) {
@@ -189,12 +217,17 @@ function showDetail(call) {
     make("pre", { tabindex: "0" }, ...coloured(call.arguments)),
   ];
   if (call.changes.length) parts.push(...changed(call));
-  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, call.answer === null ? notKept(call) : call.answer));
+  parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, ...answered(call)));
   find("detail").replaceChildren(...parts.filter(Boolean));
   find("detail").hidden = false;
 }
 
 const notKept = (call) => (call.server ? `The answer and the contents are on server ${call.server}; look and undo there.` : "The text of this answer was not kept.");
+
+function answered(call) {
+  if (call.answer === null) return [notKept(call)];
+  return call.answer_runs ? styled(call.answer_runs) : [call.answer];
+}
 
 function changed(call) {
   if (call.server) return [make("h3", {}, "Changes"), make("ul", {}, ...call.changes.map((change) => make("li", {}, `${change.kind}: ${change.path}`)))];
@@ -246,7 +279,10 @@ function step(by) {
   const rows = [...find("rows").children];
   const at = rows.findIndex((element) => element.dataset.key === page.open);
   const next = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
-  if (next) { next.scrollIntoView({ block: "nearest" }); open(next.dataset.key); }
+  if (!next) return;
+  next.scrollIntoView({ block: "nearest" });
+  next.querySelector(".opens").focus({ preventScroll: true });
+  open(next.dataset.key);
 }
 
 const KEYS = {
@@ -267,6 +303,11 @@ document.addEventListener("keydown", (event) => {
   const work = KEYS[event.key];
   if (work) { event.preventDefault(); if (typing) event.target.blur(); work(); }
 });
+find("rows").addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (by) { event.preventDefault(); step(by); }
+});
+find("fault-close").addEventListener("click", () => { find("fault").hidden = true; });
 find("filter").addEventListener("input", () => { page.shown = FIRST; drawCalls(); });
 find("older").addEventListener("click", () => { page.shown += FIRST; drawCalls(); });
 find("undo-chosen").addEventListener("click", () => askUndo([...page.chosen].sort((one, two) => one - two)));

@@ -33,14 +33,17 @@ export function focusFirst() {
 function card(question, failed) {
   const because = make("input", { type: "text", placeholder: "reason for no (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
   const answer = async (verdict) => {
+    const had = element.contains(document.activeElement);
     element.querySelectorAll("button").forEach((one) => { one.disabled = true; });
     try {
       await post("answer", { id: question.id, verdict, because: verdict === "no" ? because.value : "" });
       shown.delete(question.id);
       element.remove();
       find("questions").hidden = shown.size === 0;
+      if (had) focusFirst();
     } catch (error) {
       element.querySelectorAll("button").forEach((one) => { one.disabled = false; });
+      if (had) element.focus();
       failed(error);
     }
   };

@@ -6,9 +6,7 @@ import base64
 import hashlib
 import hmac
 import http.client
-import http.server
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,72 +16,14 @@ import jwt
 import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from authorization_server import EC, ED, OTHER_RSA, RESOURCE, RSA, AuthorizationServer, public_jwk
 from gripfast.edges.cli.main import main
 from gripfast.edges.issuer import Issuer
 from gripfast.edges.mcp import oauth
 from gripfast.edges.mcp.oauth import OAuth, Verifier
 from gripfast.errors import InvalidArgument, Unavailable
 from http_server import HANG, INITIALIZE, Server
-
-RESOURCE = "https://tools.example.org/mcp"
-RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-EC = ec.generate_private_key(ec.SECP256R1())
-ED = ed25519.Ed25519PrivateKey.generate()
-
-
-def public_jwk(algorithm: str, key: Any, **more: str) -> dict[str, Any]:
-    found = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
-    return {**found, **more}
-
-
-class AuthorizationServer:
-    """An issuer of access tokens: its metadata, its keys, and how often they were asked for."""
-
-    def __init__(self) -> None:
-        self.keys = [
-            public_jwk("RS256", RSA, kid="rsa", use="sig"),
-            public_jwk("ES256", EC, kid="ec"),
-            public_jwk("EdDSA", ED, kid="ed", alg="EdDSA"),
-            public_jwk("RS256", OTHER_RSA, kid="for-secrets", use="enc"),
-        ]
-        self.says_issuer: str | None = None
-        self.is_down = False
-        self.asked: list[str] = []
-        authorization_server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                authorization_server.asked.append(self.path)
-                answer = authorization_server.answer(self.path)
-                body = json.dumps(answer).encode()
-                self.send_response(500 if authorization_server.is_down else 200 if answer else 404)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Nothing."""
-
-        self._web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._web.server_address[1]}"
-        threading.Thread(target=self._web.serve_forever, daemon=True).start()
-
-    def answer(self, path: str) -> dict[str, Any] | None:
-        if path == "/.well-known/openid-configuration":
-            return {"issuer": self.says_issuer or self.url, "jwks_uri": f"{self.url}/keys"}
-        return {"keys": self.keys} if path == "/keys" else None
-
-    def token(self, key: Any = RSA, algorithm: str = "RS256", kid: str | None = "rsa", **claims: Any) -> str:
-        known = {"iss": self.url, "aud": RESOURCE, "sub": "ann", "exp": int(time.time()) + 600, "scope": "tools"}
-        given = {name: value for name, value in {**known, **claims}.items() if value is not None}
-        return jwt.encode(given, key, algorithm, headers={"kid": kid} if kid else {})
-
-    def close(self) -> None:
-        self._web.shutdown()
-        self._web.server_close()
 
 
 @pytest.fixture
@@ -270,7 +210,7 @@ def test_a_server_tells_clients_where_to_sign_in_and_lets_them_in(
             assert found == 200
             told = json.loads(text)
             assert told["resource"] == RESOURCE and told["scopes_supported"] == ["tools"]
-            assert [one.rstrip("/") for one in told["authorization_servers"]] == [issuer.url]
+            assert told["authorization_servers"] == [issuer.url]
 
         def status(token: str, origin: str = "") -> int:
             sent = {"Authorization": f"Bearer {token}", "Host": "tools.example.org", "Origin": origin}

@@ -18,7 +18,7 @@ import jwt
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
 from starlette.requests import HTTPConnection
 from starlette.routing import Router
 from starlette.types import Scope
@@ -41,6 +41,8 @@ REFETCH_AFTER = 30.0
 """Seconds between two requests for the keys, however many unknown keys tokens name."""
 FRESH_FOR = 3600.0
 LARGEST = 1 << 20
+_AS_GIVEN = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True))
+"""A URL without a slash added: clients compare an issuer letter by letter (RFC 8414, section 3.3)."""
 LEEWAY = 30
 """Seconds that the clocks of two machines may differ."""
 
@@ -177,12 +179,11 @@ class OAuth:
 
     def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
-        resource = AnyHttpUrl(issuer.resource)
+        resource = _AS_GIVEN.validate_python(issuer.resource)
         self._backend = BearerAuthBackend(Verifier(issuer), resource_server_url=resource)
         self.metadata_url = str(build_resource_metadata_url(resource))
-        routes = create_protected_resource_routes(
-            resource, [AnyHttpUrl(issuer.url)], list(issuer.scopes) or None, "gripfast"
-        )
+        issuers = [_AS_GIVEN.validate_python(issuer.url)]
+        routes = create_protected_resource_routes(resource, issuers, list(issuer.scopes) or None, "gripfast")
         self.metadata = Router(routes)
 
     async def owner(self, scope: Scope) -> tuple[str | None, bool]:

@@ -110,7 +110,7 @@ class Sessions:
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.settings = settings
-        self.people = people or People(settings)
+        self.people = People(settings) if people is None else people
         self.sharing = sharing
         self.resources = {resource.uri: resource for resource in resources}
         self.questions = PendingQuestions(sharing)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Row, Run, bound
+from benchmarks.harness import ROOT, Row, Run, bound
 from gripfast.host.record.calls import RecordedCall
 from gripfast.host.record.shelf import make_session_directory
 
@@ -70,10 +70,13 @@ def _line(number: int) -> str:
 
 @contextmanager
 def _console(project: Path) -> Generator[str]:
+    sys.path.append(str(ROOT / "tests"))
+    from console_link import console_link
+
     command = [sys.executable, "-P", "-m", "gripfast", "console"]
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
-        (link,) = re.findall(r"http://\S+", started.stderr.readline())
+        link = console_link(started.stderr.readline())
         yield link
         started.terminate()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from console_link import console_link
 from gripfast.builtin.session import open_session
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.features import may_use
@@ -150,7 +150,7 @@ async def test_a_command_in_the_sandbox_cant_open_the_console(queue: QuestionQue
     command = [sys.executable, "-P", "-m", "gripfast", "console"]
     with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) as console:
         assert console.stderr is not None
-        (link,) = re.findall(r"http://\S+", console.stderr.readline())
+        link = console_link(console.stderr.readline())
         page, _, key = link.partition("?key=")
         async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
             await shells.run(f"{shlex.quote(sys.executable)} thief.py {page} {console.pid}", feed)

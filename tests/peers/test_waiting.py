@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from console_link import console_link
 from gripfast.host.questions.queue import QuestionQueue
 from peers.around import GRIPFAST
 from peers.test_claude_code import run_claude
@@ -66,7 +66,7 @@ def approve_on_page(home: Path, codes: list[int]) -> None:
         sync_playwright() as playwright,
     ):
         assert console.stderr is not None
-        (link,) = re.findall(r"http://\S+", console.stderr.readline())
+        link = console_link(console.stderr.readline())
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         try:
             page = browser.new_page()

@@ -44,13 +44,13 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
 
 def _result(future: Future[T], before: BaseException | None) -> T:
     """What the work gives. Python interrupts only the main thread: in another one, raises KeyboardInterrupt when the
-    main thread has begun to handle one, other than `before`."""
-    if threading.current_thread() is threading.main_thread():
-        return future.result()
+    main thread has begun to handle one, other than `before`. The main thread itself wakes up now and then, too: a
+    signal that comes just before it waits doesn't end that wait."""
+    is_main = threading.current_thread() is threading.main_thread()
     while not future.done():
         with contextlib.suppress(TimeoutError):
             return future.result(_LOOK_SECONDS)
-        interrupt = _interrupt_of_main()
+        interrupt = None if is_main else _interrupt_of_main()
         if interrupt is not None and interrupt is not before and not future.done():
             raise KeyboardInterrupt
     return future.result()

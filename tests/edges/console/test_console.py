@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.edges.console.asking import CHANGE, HOST, shown
 
+from console_link import console_link
 from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.edges.approvals import console_url
@@ -271,7 +272,7 @@ def program(project: Path) -> Generator[subprocess.Popen[str]]:
 async def test_the_command_prints_a_link_that_works(program: subprocess.Popen[str]) -> None:
     assert program.stderr is not None
     line = await anyio.to_thread.run_sync(program.stderr.readline)
-    (link,) = re.findall(r"http://\S+", line)
+    link = console_link(line)
     assert link.startswith("http://127.0.0.1:")
     await anyio.to_thread.run_sync(program.stderr.readline)
     await anyio.to_thread.run_sync(program.stderr.readline)
@@ -301,7 +302,7 @@ def served(project: Path) -> Generator[str]:
 
 
 async def test_a_server_over_http_has_the_page_beside_its_tools(served: str) -> None:
-    (link,) = re.findall(r"http://\S+key=\S+", served)
+    link = console_link(served)
     async with httpx2.AsyncClient(timeout=60, base_url=link.partition("/console")[0]) as client:
         assert (await client.get("/console")).status_code == 403
         assert (await client.get("/console/api/sessions")).status_code == 403

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from console_link import console_link
 from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.record.calls import RecordedCall
 from gripfast.host.record.shelf import make_session_directory
@@ -59,7 +59,7 @@ def console(project: Path, port: int = 0, *options: str, **environment: str) -> 
     env = {**os.environ, **environment}
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True, env=env) as started:
         assert started.stderr is not None
-        (link,) = re.findall(r"http://\S+", started.stderr.readline())
+        link = console_link(started.stderr.readline())
         try:
             yield link
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import webbrowser
 from contextlib import ExitStack
 from urllib.parse import quote
@@ -46,13 +47,19 @@ def console(port: int, opens: bool, config_file: str | None, store: str | None) 
         access = app.ConsoleAccess(serving.hosts_of(address))
         served = app.console_app(access, app.ConsoleData(config_file, chosen_store(config_file, store)))
     link = access.link()
-    say(f"the console is at {link}", err=True)
-    say("  the link works once; for another, start the console again\n  press Ctrl-C to stop", err=True)
     with ExitStack() as until_the_end:
+        say(f"the console is at {for_reader(link, until_the_end)}", err=True)
+        say("  the link works once; for another, start the console again\n  press Ctrl-C to stop", err=True)
         if opens:
             _open(until_the_end.enter_context(hidden_link(link)))
         until_the_end.enter_context(page_at(str(address)))
         anyio.run(serving.serve_console, served, listening)
+
+
+def for_reader(link: str, until_the_end: ExitStack) -> str:
+    """The link as it may be printed: in a log, a command could read it and use it first, so there it is the address
+    of a file that commands can't read."""
+    return link if sys.stderr.isatty() else f"file://{quote(until_the_end.enter_context(hidden_link(link)))}"
 
 
 def _open(path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -235,7 +235,8 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
     store = settings.config().store
     if store is not None and sealing_key(store) is None:
         log.event("warning", "questions", NO_PASSWORD)
-    console, link = _console(got, settings.config_file, store)
+    until_the_end = ExitStack()
+    console, link = _console(got, settings.config_file, store, until_the_end)
     token = _shown_token(tokens, options.token_file)
     facts = [
         *([f"  local  http://{got}/mcp"] if public else []),
@@ -256,7 +257,7 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
     sharing = _sharing(settings, got, shares.sessions)
     sessions = Sessions(settings, idle=idle, shares=shares, people=people, sharing=sharing)
     sessions.observers.append(log)
-    with page_at(str(got)) if console is not None else nullcontext(), _traces():
+    with until_the_end, page_at(str(got)) if console is not None else nullcontext(), _traces():
         anyio.run(serve_http, sessions, access, listening, console, watched, metrics_at)
     log.event("info", "stopped", "stopped")
 
@@ -286,15 +287,18 @@ def _issuer(options: HttpOptions, public: PublicUrl | None) -> Issuer | None:
     return Issuer(options.oauth_issuer, public.text, *more)
 
 
-def _console(address: Address, config_file: str | None, store: str | None) -> tuple[Any, str]:
-    """The console of a server on loopback, and the link that opens it once."""
+def _console(
+    address: Address, config_file: str | None, store: str | None, until_the_end: ExitStack
+) -> tuple[Any, str]:
+    """The console of a server on loopback, and the link that opens it once, as it may be printed."""
     if not address.is_loopback:
         return None, ""
+    from gripfast.edges.cli.console import for_reader  # noqa: PLC0415 - the same
     from gripfast.edges.console.app import ConsoleAccess, ConsoleData, console_app  # noqa: PLC0415 - the same
     from gripfast.edges.console.serving import hosts_of  # noqa: PLC0415 - the same
 
     access = ConsoleAccess(hosts_of(address))
-    return console_app(access, ConsoleData(config_file, store)), access.link()
+    return console_app(access, ConsoleData(config_file, store)), for_reader(access.link(), until_the_end)
 
 
 def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Token], str]:

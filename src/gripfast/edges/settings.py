@@ -32,6 +32,7 @@ from gripfast.host.program.load import load_module
 from gripfast.host.program.own import own_code_beneath
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
+from gripfast.host.stores.redis_link import check_address
 from gripfast.host.stores.redis_store import RedisStore
 from gripfast.text.escape import escaped
 
@@ -160,6 +161,8 @@ class SessionSettings:
         """Loads the configuration. Raises ToolError if it can't be read or has a rule about an unknown tool."""
         config = load_config(self.config_file, [root.real for root in self._scope(roots).roots], self._choice())
         config = replace(config, network=self._reach(config), store=self.store or config.store)
+        if config.store is not None:
+            check_address(config.store)
         refuse_unknown_tools(config.permissions, [tool.name for tool in (*TOOLS, *EXTRA_TOOLS, *self.tools)])
         return config
 

@@ -9,6 +9,7 @@ import click
 
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.options import as_usage_errors
+from gripfast.host.stores.redis_link import check_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,4 +39,7 @@ def store_options(function: F) -> F:
 def chosen_store(config_file: str | None, store: str | None) -> str | None:
     """The address of the store that servers share. Raises a usage error for a configuration that can't be read."""
     with as_usage_errors():
-        return store or load_config(config_file).store
+        found = store or load_config(config_file).store
+        if found is not None:
+            check_address(found)
+        return found

@@ -81,6 +81,15 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('INCR', KEYS[3])
 return 1
 """
+# KEYS: questions.  Returns the time and what each has; nothing for a key of another type, which is not ours
+_READ = """
+local found = {redis.call('TIME')[1]}
+for number, key in ipairs(KEYS) do
+  local row = redis.pcall('HMGET', key, 'question', 'seal', 'answer', 'answer_seal', 'taken')
+  found[number + 1] = row.err and {} or row
+end
+return found
+"""
 # KEYS: question
 _TAKE = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end return redis.call('HSETNX', KEYS[1], 'taken', '1')"
 
@@ -247,16 +256,8 @@ class RedisQuestions:
 
     def _read_all(self, ids: Sequence[str]) -> list[_Stored | None]:
         """What Redis has of these questions; None for one that is not there or not ours."""
-        fields = ("question", "seal", "answer", "answer_seal", "taken")
-        with self._link.talk() as redis, redis.pipeline(transaction=False) as pipe:
-            for id in ids:
-                pipe.hmget(self._name("question", id), *fields)
-            pipe.time()
-            *rows, now = pipe.execute(raise_on_error=False)  # a key of another type is not ours
-        return [
-            self._stored(id, cast("list[bytes | None]", row), now[0]) if isinstance(row, list) else None
-            for id, row in zip(ids, rows, strict=True)
-        ]
+        now, *rows = self._link.run(_READ, [self._name("question", id) for id in ids]) if ids else (0,)
+        return [self._stored(id, row, int(now)) if row else None for id, row in zip(ids, rows, strict=True)]
 
     def _stored(self, id: str, row: list[bytes | None], now: int) -> _Stored | None:
         text, seal, answer, answer_seal, taken = row

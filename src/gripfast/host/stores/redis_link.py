@@ -14,9 +14,30 @@ from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
-from gripfast.errors import Internal
+from gripfast.errors import Internal, InvalidArgument
 
+_KINDS = ("sentinel", "cluster")
+_SCHEMES = (
+    "redis://",
+    "rediss://",
+    "unix://",
+    *(f"{base}+{kind}://" for kind in _KINDS for base in ("redis", "rediss")),
+)
 _PAUSE = 5.0  # seconds without a new attempt after Redis could not be reached
+
+
+def check_address(url: str) -> None:
+    """Raises InvalidArgument for what can't be an address of a Redis; does not repeat it, since it may have a
+    password."""
+    scheme, there, _ = url.partition("://")
+    base, _, kind = scheme.partition("+")
+    if not there or base not in ("redis", "rediss", "unix") or kind not in ("", *(_KINDS if base != "unix" else ())):
+        raise InvalidArgument(f"the address of the store begins with none of {', '.join(_SCHEMES)}")
+    try:
+        if kind == "sentinel":
+            _sentinels_in(url)
+    except ValueError as fault:
+        raise InvalidArgument(f"the address of the store: {fault}") from None
 
 
 class RedisLink:
@@ -47,7 +68,7 @@ class RedisLink:
             raise Internal(f"{self._what} failed: Redis does not answer", retriable=True) from fault
         except (ValueError, KeyError, TypeError) as fault:
             raise Internal(f"{self._what} failed: Redis has a value that gripfast did not write") from fault
-        except faults.RedisError as fault:
+        except (faults.RedisError, faults.RedisClusterException) as fault:
             raise Internal(f"{self._what} failed: Redis says {str(fault)[:200]}") from fault
 
     def run(self, source: str, keys: Sequence[str], arguments: Sequence[Any] = ()) -> Any:
@@ -105,16 +126,23 @@ def _connect(url: str, timeout: float) -> Any:
 def _by_sentinel(url: str, options: dict[str, Any]) -> Any:
     from redis.sentinel import Sentinel  # noqa: PLC0415 - an extra
 
-    scheme, _, rest = url.partition("://")
-    place, _, path = rest.partition("/")
+    nodes, service, access = _sentinels_in(url)
+    if url.startswith("rediss"):
+        options = {**options, "ssl": True}
+    sentinel = cast(Any, Sentinel)(nodes, sentinel_kwargs=options)
+    return sentinel.master_for(service, **options, **access)
+
+
+def _sentinels_in(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
+    """Where the sentinels are, the name of the service, and how to log in there. Raises ValueError."""
+    place, _, path = url.partition("://")[2].partition("/")
     login, _, hosts = place.rpartition("@")
     user, _, password = login.partition(":")
     service, _, number = path.partition("/")
     nodes = [(one.hostname or "", one.port or 26379) for one in (urlsplit(f"//{host}") for host in hosts.split(","))]
-    if not service or not all(host for host, _ in nodes):
-        raise ValueError("an address of sentinels names them and the service: redis+sentinel://HOST:PORT/SERVICE/0")
-    if scheme == "rediss":
-        options = {**options, "ssl": True}
+    if not service or not all(host for host, _ in nodes) or not (number or "0").isdigit():
+        raise ValueError(
+            "one of sentinels names them and the service: redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/0"
+        )
     access = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(number or 0)}
-    sentinel = cast(Any, Sentinel)(nodes, sentinel_kwargs=options)
-    return sentinel.master_for(service, **options, **access)
+    return nodes, service, access

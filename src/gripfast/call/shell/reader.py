@@ -507,6 +507,8 @@ class _Reader:
             raise _StopError("`<&` of something that is not a number")
         if way == ">&" and found["fd"]:
             raise _StopError("`>&` of something that is not a number")
+        if way == ">&" and not (isinstance(target, str) and _EXPANDS_TO_ITSELF.fullmatch(target)):
+            raise _StopError("bash expands what follows `>&` twice, quoted or not; write `> file 2>&1`")
         redirects.append(Redirect("read" if way == "<" else "write", target))
 
     def _skip_blanks_only(self) -> None:
@@ -732,6 +734,7 @@ class _Reader:
 
 _PLAIN = re.compile(r"[\w./,:@%+=^!\]}-]++")
 _WHOLLY_PLAIN = re.compile(r"[\w./,:@%+=^-]++(?=[ \t\n;&|)]|\Z)")  # most words, so that they cost little
+_EXPANDS_TO_ITSELF = re.compile(r"[\w./,:@%+=^-]+")
 # The same after blanks, or quoted as a whole.
 _NEXT_PLAIN = re.compile(
     r"""[ \t]*+(?:([\w./,:@%+=^-]++)|"([^"\\$`\n]*+)"|'([^'\n]*+)')(?=[ \t\n;&|)]|\Z)""",

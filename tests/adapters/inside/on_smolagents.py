@@ -127,6 +127,7 @@ def test_an_interrupt_ends_the_process(opened: Session, is_running: Callable[[st
             pass
         os.kill(os.getpid(), signal.SIGINT)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         bash(command="sleep 273.25")

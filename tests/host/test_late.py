@@ -240,6 +240,44 @@ def test_nothing_is_released_through_a_link_that_was_made_meanwhile(root: Path, 
     assert (root / "sub/deep/.envrc").read_text() == "x\n"
 
 
+ODD = {
+    "a directory .gitmodules": "mkdir -p sub/.gitmodules",
+    "a pipe .gitmodules": "mkfifo .gitmodules",
+    "a directory in the place of a configuration": "rm n/.git/config; mkdir -p n/.git/config",
+    "a pipe in the place of a configuration": "rm n/.git/config; mkfifo n/.git/config",
+    "a worktree whose commondir is a pipe": "rm .git/worktrees/*/commondir; mkfifo .git/worktrees/w/commondir",
+    "a worktree whose commondir is a directory": "rm .git/worktrees/*/commondir; mkdir .git/worktrees/w/commondir",
+    "a directory of steps": "mkdir -p .git/rebase-merge/git-rebase-todo",
+    "no bytes that are text": "printf 'gitdir: \\0\\377' > n/s/.git; printf '\\0\\377' > n/.git/config",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("odd", ODD)
+def test_nothing_that_a_command_makes_stops_the_look(odd: str, sandbox: str, root: Path) -> None:
+    """Whatever can't be examined is taken out, and so is all the rest."""
+    make = f"git init -q n; mkdir n/s; git worktree add -q w; {ODD[odd]}"
+    more = f"echo x > .envrc; mkdir .vscode; echo x > .vscode/x; git init -q z; printf '{EVIL}' >> z/.git/config"
+    taken = {item.path for item in run(root, sandbox, f"{make}; {more}", "true")}
+    assert {f"{root}/.envrc", f"{root}/.vscode", f"{root}/z/.git/config"} <= taken
+    assert "fsmonitor" not in (root / "z/.git/config").read_text()
+    assert not (root / ".envrc").exists()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_without_a_quarantine_what_others_would_run_has_another_name(
+    sandbox: str, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "state/gripfast").mkdir(parents=True, mode=0o700)
+    (tmp_path / "state/gripfast/quarantine").write_text("no directory")
+    taken = run(root, sandbox, f"echo x > .envrc; git init -q z; printf '{EVIL}' >> z/.git/config")
+    assert {item.path for item in taken} == {f"{root}/.envrc", f"{root}/z/.git/config"}
+    assert all("is now" in item.reason for item in taken)
+    assert not (root / ".envrc").exists()
+    assert not (root / "z/.git/config").exists()
+    assert [path.read_text() for path in root.glob(".envrc.taken-out-*")] == ["x\n"]
+
+
 ALIASES = {
     "another name": ("echo good > x; ln x .envrc", "echo evil > x", ".envrc"),
     "another name in a directory": ("mkdir .vscode; echo good > x; ln x .vscode/x", "echo evil > x", ".vscode/x"),

@@ -54,10 +54,8 @@ def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
 def taken_out(items: Sequence[Quarantined], fs: ScopedFs) -> Iterator[str]:
     """Notes on what a command made that other programs would run."""
     for item in items:
-        yield (
-            f"[taken out of the workspace: {fs.show_real(item.path)} ({escaped(item.reason)}); "
-            f"the user can put it back with: gripfast quarantine release {item.id}]"
-        )
+        back = f"; the user can put it back with: gripfast quarantine release {item.id}" if item.id else ""
+        yield f"[taken out of the workspace: {fs.show_real(item.path)} ({escaped(item.reason)}){back}]"
 
 
 def _by_signal(code: int) -> str:

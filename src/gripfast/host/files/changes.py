@@ -149,10 +149,13 @@ def _record(reads: ReadLog, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return
-    with open(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            reads.forget(path)  # the file was replaced by a pipe or the like
+            reads.forget(path)  # the file was replaced by a directory, a pipe or the like
             return
-        data = file.read(HASHED_BYTES + 1)  # it may grow while it is read
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(HASHED_BYTES + 1)  # it may grow while it is read
+    finally:
+        os.close(fd)
     reads.record(path, found, digest_of(data) if len(data) <= HASHED_BYTES else None)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitconfig import harmless_part, without_worktree_outside
 from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, named_directory, submodules, worktrees
+from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
 from gripfast.text.below import is_below
@@ -172,16 +174,16 @@ def _new(owner: str, found: frozenset[str], before: Protected) -> Iterator[str]:
 
 def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[Quarantined | None]:
     for path, target in before.links.items():
-        if not os.path.islink(path) or os.readlink(path) != target:
+        if _target(path) != target:
             yield take_out(path, "it replaced a protected link")
-            with through_parent(path) as place:
+            with contextlib.suppress(OSError), through_parent(path) as place:
                 os.symlink(target, place)
     for path, name in now.names.items():
         if not _is_known(name, before, now):
             yield take_out(path, "a protected name that a command made")
     for owner, names in now.instructions.items():
         if owner in before.made or owner in _made_now(before, now, roots):
-            yield from _examined(owner, roots)
+            yield from _or_whole(owner, _examined(owner, roots))
         else:
             for name in _new(owner, names, before):
                 yield _examined_name(f"{owner}/{name}", roots)
@@ -189,6 +191,23 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
     for todo, steps in now.steps.items():
         if new := steps - before.steps.get(todo, frozenset()):
             yield _without_steps(todo, new)
+
+
+def _target(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _or_whole(path: str, taken: Iterable[Quarantined | None]) -> Iterator[Quarantined | None]:
+    """What is taken out of something that a command made; all of it where that fails."""
+    try:
+        yield from taken
+    except (OSError, ValueError) as fault:
+        if isinstance(fault, OSError) and is_shortage(fault):
+            raise
+        yield take_out(path, "it could not be examined")
 
 
 def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
@@ -258,14 +277,17 @@ def _cleaned(config: str, roots: Sequence[str]) -> Quarantined | None:
 
 
 def _replaced(path: str, data: bytes, kept: bytes, reason: str) -> Quarantined | None:
-    item = keep_copy(path, data, reason)
+    """Cleans a file; the whole of it is taken out where there is no room for that."""
     try:
+        item = keep_copy(path, data, reason)
         with through_parent(path) as place:
             with open(f"{place}.{item.id}", "xb") as file:
                 file.write(kept)
             os.replace(f"{place}.{item.id}", place)
     except FileNotFoundError:  # its directory was moved away just now
         return None
+    except (OSError, RuntimeError):
+        return take_out(path, reason)
     return item
 
 
@@ -281,14 +303,10 @@ def _content(path: str) -> bytes | None:
     """What a regular file holds; None for anything else, and for one too large to be a configuration."""
     try:
         with through_parent(path) as place:
-            fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+            data = beginning_of(place, _LARGEST_CONFIG + 1)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        data = file.read(_LARGEST_CONFIG + 1)
-    return data if len(data) <= _LARGEST_CONFIG else None
+    return data if data is not None and len(data) <= _LARGEST_CONFIG else None
 
 
 def _astray(owner: str) -> Iterator[Quarantined | None]:
@@ -298,10 +316,11 @@ def _astray(owner: str) -> Iterator[Quarantined | None]:
         for name in ("config", "hooks"):  # git makes neither here, and follows both where `commondir` is gone
             if os.path.lexists(f"{worktree}/{name}"):
                 yield take_out(f"{worktree}/{name}", "git would follow it, and a command made it")
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                target = os.path.realpath(os.path.join(worktree, file.read(4096).strip()))
-        except OSError:
-            continue
-        if target != os.path.realpath(owner):
+        if os.path.lexists(path) and not _leads_to(owner, path):
             yield take_out(path, "it leads git elsewhere")
+
+
+def _leads_to(owner: str, commondir: str) -> bool:
+    named = os.fsdecode((beginning_of(commondir, 4096) or b"").strip())
+    place = os.path.join(os.path.dirname(commondir), named)
+    return bool(named) and "\0" not in named and os.path.realpath(place) == os.path.realpath(owner)

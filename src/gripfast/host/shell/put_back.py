@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from gripfast.host.files.gitconfig import changed_part
+from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
-from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.late import LIST, Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
@@ -90,17 +90,8 @@ class ProtectedCopies:
         known = self._copies.get(path)
         if known is not None and known.stamp == _stamp(path):
             return known
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as fault:
-            if is_shortage(fault):
-                raise
-            return None
-        with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None
-            content = file.read(_LARGEST + 1)
-            return _Copy(_stamp(path), content, within) if len(content) <= _LARGEST else None
+        stamp, content = _stamp(path), _content(path)
+        return _Copy(stamp, content, within) if content is not None and len(content) <= _LARGEST else None
 
     def put_back(self) -> list[Quarantined]:
         """After a command: what it changed goes to quarantine, and the file is as it was. Settings of git that run
@@ -209,17 +200,15 @@ def _restored(path: str, copy: _Copy, wanted: bytes, reason: str) -> Iterator[Qu
         make_directory(os.path.dirname(path))
         with through_parent(path) as place:
             fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-            with open(fd, "wb") as file:
-                file.write(wanted)
-                os.fchmod(fd, mode)
+            try:
+                with open(fd, "wb") as file:
+                    file.write(wanted)
+                    os.fchmod(fd, mode)
+            except OSError:  # a full disk: the next look tries again
+                os.unlink(place)
     if item is not None:
         yield item
 
 
 def _content(path: str) -> bytes | None:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with open(fd, "rb") as file:
-        return file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    return beginning_of(path, _LARGEST + 1)

@@ -63,18 +63,33 @@ class Quarantined:
 
 
 def take_out(path: str, reason: str) -> Quarantined | None:
-    """Moves a file, link or directory into quarantine. None: it is gone already."""
-    item = _new(path, reason)
+    """Moves a file, link or directory into quarantine. None: it is gone already. If the quarantine can't be written,
+    it stays under a name that nobody runs."""
+    try:
+        item = _new(path, reason)
+    except (OSError, RuntimeError):
+        return _set_aside(path, reason)
     taken = item.content.with_name(_TAKEN)
     try:
         with through_parent(path) as place:
             _move(place, str(taken))
-    except FileNotFoundError:
+    except OSError as fault:
         shutil.rmtree(taken.parent, ignore_errors=True)
-        return None
+        return None if isinstance(fault, FileNotFoundError) else _set_aside(path, reason)
     with suppress(OSError):  # too large, or no room: it is copied when it is released
         item.detach(_COPIED_BYTES)
     return item
+
+
+def _set_aside(path: str, reason: str) -> Quarantined | None:
+    """Renames something in its own directory, which needs no room on a disk that is full."""
+    name = f"{os.path.basename(path)[:200]}.taken-out-{secrets.token_hex(4)}"
+    try:
+        with through_parent(path) as place:
+            os.rename(place, os.path.join(os.path.dirname(place), name))
+    except FileNotFoundError:
+        return None
+    return Quarantined("", path, f"{reason}; the quarantine can't be written, so it is now {name}", time.time())
 
 
 @contextmanager

@@ -107,6 +107,36 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "tests/host/test_late.py -k looks_at_in_quarantine",
     ),
     Guard(
+        "no .git file leads where nobody looks",
+        "host/shell/late.py::undo_late_names",
+        call("_judged_part", by="$0"),
+        "tests/host/test_late.py -k nobody_looked_at",
+    ),
+    Guard(
+        "only a regular file is read",
+        "host/files/regular.py::beginning_of",
+        always("S_ISREG"),
+        "tests/host/test_late.py -k 'anything_in_any_place and directory'",
+    ),
+    Guard(
+        "without a quarantine a name becomes another",
+        "host/shell/quarantine.py::_set_aside",
+        skip("rename"),
+        "tests/host/test_late.py -k without_a_quarantine",
+    ),
+    Guard(
+        "a strategy of a command is taken out",
+        "host/shell/late.py::_steps",
+        never("_STRATEGY"),
+        "tests/host/test_late.py -k in_progress_runs",
+    ),
+    Guard(
+        "each workspace has its own caches",
+        "host/shell/caches.py::_folder_name",
+        value("root", by='b""'),
+        f"{WALLS} -k caches_of_its_own",
+    ),
+    Guard(
         "a new repository is examined",
         "host/shell/late.py::_taken",
         skip("_examined"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -118,3 +119,14 @@ async def test_by_default_the_library_hides_nothing_and_the_edges_do(root: Path)
         assert OURS in (await session.call("Read", {"file_path": "a"})).text
     assert parse_config("").hide_secrets
     assert not parse_config('secrets = "keep"').hide_secrets
+
+
+@pytest.mark.parametrize("odd", ["directory", "pipe", "link"])
+async def test_a_name_like_env_that_is_no_file_stops_no_call(odd: str, tmp_path: Path) -> None:
+    place = tmp_path / "ws"
+    place.mkdir()
+    (place / "a").write_text("text\n")
+    {"directory": place.joinpath(".env").mkdir, "pipe": lambda: os.mkfifo(place / ".env"),
+     "link": lambda: place.joinpath(".env").symlink_to("/")}[odd]()  # fmt: skip
+    async with open_session(Scope.workspace(place), hide_secrets=True) as session:
+        assert "text" in (await session.call("Read", {"file_path": "a"})).text

@@ -15,7 +15,6 @@ import pytest
 from gripfast.errors import Conflict
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
-from gripfast.host.shell.caches import caches_folder
 from gripfast.host.shell.quarantine import Quarantined, quarantined, release
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
@@ -264,6 +263,79 @@ def test_nothing_that_a_command_makes_stops_the_look(odd: str, sandbox: str, roo
     assert not (root / ".envrc").exists()
 
 
+SPECIAL = {
+    "a directory": "mkdir -p $1",
+    "a pipe": "mkfifo $1",
+    "a link to a directory": "ln -s / $1",
+    "a link that leads nowhere": "ln -s nowhere $1",
+    "a link in a circle": "ln -s ${1##*/} $1",
+    "no text": "printf '\\377\\0\\n' > $1",
+    "too large": "truncate -s 3M $1",
+    "closed": "mkdir $1; chmod 0 $1",
+}
+IN_GIT = (
+    "config config.worktree hooks info info/attributes commondir HEAD objects refs worktrees worktrees/w modules "
+    "worktrees/w/commondir worktrees/w/gitdir worktrees/w/HEAD worktrees/w/config.worktree modules/m modules/m/HEAD "
+    "modules/m/config modules/m/modules rebase-merge rebase-merge/git-rebase-todo rebase-merge/strategy "
+    "sequencer/opts"
+)
+OF_THE_USER = (
+    "config.worktree commondir worktrees/w/commondir worktrees/w/gitdir rebase-merge/strategy sequencer/opts"
+)
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("special", SPECIAL)
+def test_anything_in_any_place_that_is_read_is_survived(special: str, sandbox: str, root: Path) -> None:
+    put = f"put() {{ mkdir -p ${{1%/*}}; rm -rf $1; {SPECIAL[special]}; }}; n=0; "
+    put += f"for p in {IN_GIT}; do n=$((n+1)); git init -q r$n; put r$n/.git/$p; done; "
+    put += f"for p in {OF_THE_USER}; do put .git/$p; done; "
+    put += "for p in .git .gitmodules .envrc .vscode HEAD; do n=$((n+1)); mkdir r$n; put r$n/$p; done; "
+    put += "mkdir -p r/objects r/refs; put r/HEAD; put r/config; "
+    more = f"echo x > .envrc; mkdir .vscode; echo x > .vscode/x; git init -q z; printf '{EVIL}' >> z/.git/config"
+    taken = {item.path for item in run(root, sandbox, f"{put} {more}", "true")}
+    assert {f"{root}/.envrc", f"{root}/.vscode", f"{root}/z/.git/config"} <= taken
+    assert "fsmonitor" not in (root / "z/.git/config").read_text()
+    assert run(root, sandbox, "true") == [], "the next session works, and finds nothing new"
+
+
+IN_PROGRESS = {
+    "a strategy": ("rebase-merge/strategy", "x/evil\n"),
+    "a strategy of the other kind of rebase": ("rebase-apply/strategy", "x/evil\n"),
+    "a strategy of a cherry-pick": ("sequencer/opts", "[options]\n\tedit = true\n\tStrategy = x/evil\n"),
+    "a large list of steps": ("rebase-merge/git-rebase-todo", "#" * (2 << 20) + "\nexec evil\n"),
+}
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("name", IN_PROGRESS)
+def test_what_is_in_progress_runs_no_program_of_a_command(name: str, sandbox: str, root: Path) -> None:
+    place, text = IN_PROGRESS[name]
+    (root / ".git" / place).parent.mkdir()
+    (root / "made").write_text(text)
+    run(root, sandbox, f"cp made .git/{place}")
+    assert not (root / ".git" / place).exists() or b"evil" not in (root / ".git" / place).read_bytes()
+    for link in (f"ln -s ../../made .git/{place}", f"rm -r .git/{place.split('/')[0]}; mkdir d; "
+                 f"cp made d/{place.split('/')[1]}; ln -s ../d .git/{place.split('/')[0]}"):  # fmt: skip
+        run(root, sandbox, f"rm -rf .git/{place}; {link}")
+        assert not (root / ".git" / place).exists()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_strategy_of_git_or_of_the_user_stays(sandbox: str, root: Path) -> None:
+    (root / ".git/rebase-merge").mkdir()
+    (root / ".git/rebase-merge/strategy").write_text("mine\n")
+    run(root, sandbox, "mkdir .git/sequencer; printf '[options]\n\tstrategy = ort\n' > .git/sequencer/opts")
+    assert (root / ".git/rebase-merge/strategy").read_text() == "mine\n"
+    assert "ort" in (root / ".git/sequencer/opts").read_text()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_no_repository_hides_in_another_spelling_of_git(sandbox: str, root: Path) -> None:
+    taken = run(root, sandbox, f"git init -q .GIT; printf '{EVIL}' >> .GIT/.git/config; git init -q sub/.Git")
+    assert {item.path for item in taken} == {f"{root}/.GIT", f"{root}/sub/.Git"}
+
+
 @pytest.mark.parametrize("sandbox", LEVELS)
 def test_without_a_quarantine_what_others_would_run_has_another_name(
     sandbox: str, root: Path, tmp_path: Path
@@ -342,12 +414,12 @@ def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str
 
 @pytest.mark.parametrize("sandbox", LEVELS)
 @pytest.mark.parametrize("kind", ["a repository", "a worktree"])
-@pytest.mark.parametrize("where", ["$CACHE/evil", "$TMPDIR/evil"])
+@pytest.mark.parametrize("where", ["$UV_TOOL_DIR/evil", "$TMPDIR/evil"])
 def test_no_git_file_leads_to_a_repository_that_nobody_looked_at(
     where: str, kind: str, sandbox: str, root: Path
 ) -> None:
     """Commands can write our caches and the session's /tmp, and repositories there are not judged."""
-    make = f"CACHE={caches_folder()}; H={where}; mkdir -p s; git init -q --bare $H; printf '{EVIL}' >> $H/config; "
+    make = f"H={where}; mkdir -p s; git init -q --bare $H; printf '{EVIL}' >> $H/config; "
     if kind == "a repository":
         make += "printf '\\tbare = false\\n\\tworktree = '$PWD/s'\\n' >> $H/config; echo gitdir: $H > s/.git"
     else:
@@ -355,7 +427,7 @@ def test_no_git_file_leads_to_a_repository_that_nobody_looked_at(
             "mkdir -p $H/worktrees/w; cp $H/HEAD $H/worktrees/w; echo ../.. > $H/worktrees/w/commondir; "
             "echo $PWD/s/.git > $H/worktrees/w/gitdir; echo gitdir: $H/worktrees/w > s/.git"
         )
-    taken = run(root, sandbox, make, f"CACHE={caches_folder()}; {make.rpartition('; ')[2].replace('$H', where)}")
+    taken = run(root, sandbox, make, make.rpartition("; ")[2].replace("$H", where))
     assert [item.path for item in taken] == [f"{root}/s/.git"] * 2
     assert not (root / "s/.git").exists()
 

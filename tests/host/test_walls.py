@@ -19,7 +19,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.program import own
 from gripfast.host.shell import broker_connection, sandbox
-from gripfast.host.shell.caches import caches_size, clear_caches
+from gripfast.host.shell.caches import caches_folder, caches_size, clear_caches, trim_caches
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.quarantine import quarantined, release
 from gripfast.host.shell.sandbox import Sandbox, choose
@@ -566,6 +566,39 @@ def test_tools_without_a_cache_in_the_home_directory_are_told_of_ours(name: str,
     [text] = Session(Scope.workspace(root), name).run(command)
     assert text == "fine\nfine\nfine\n"
     assert not (home / ".cargo").exists()
+
+
+@pytest.mark.parametrize("name", ["bwrap", "landlock"])
+def test_a_workspace_has_caches_of_its_own(name: str, root: Path, bare_home: Path) -> None:
+    """What lies in a cache runs: settings of npm, cargo and gradle, packages that were built."""
+    (bare_home / ".cache").mkdir()
+    other = root.with_name("other")
+    other.mkdir()
+    places = ("$npm_config_prefix/etc", "${CARGO_HOME:-$HOME/.cargo}", "$HOME/.cache/pip", "$UV_TOOL_DIR")
+    write = "; ".join(f"mkdir -p {place} && echo theirs > {place}/evil" for place in places)
+    read = "; ".join(f"cat {place}/evil" for place in places)
+    [_, mine] = Session(Scope.workspace(root), name).run(write, read)
+    assert mine.startswith("theirs\n")
+    [folder] = (path for path in caches_folder().iterdir() if path.is_dir())
+    [theirs, _] = Session(Scope.workspace(other), name).run(read, f"echo evil > {folder}/evil")
+    assert "theirs\n" not in theirs
+    assert not (folder / "evil").exists()
+
+
+def test_caches_over_the_limit_lose_what_was_used_longest_ago(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gripfast.host.shell.caches.LIMIT_BYTES", 150_000)
+    other = root.with_name("other")
+    other.mkdir()
+    fill = "mkdir -p $UV_TOOL_DIR/d; head -c 100000 /dev/zero > $UV_TOOL_DIR/d/x; chmod 555 $UV_TOOL_DIR/d"
+    for place in (root, other):
+        Session(Scope.workspace(place)).run(fill)
+    folders = sorted(path for path in caches_folder().iterdir() if path.is_dir())
+    os.utime(folders[0], (1, 1))
+    (caches_folder() / ".trimmed").unlink(missing_ok=True)
+    trim_caches()
+    assert [path for path in caches_folder().iterdir() if path.is_dir()] == [folders[1]]
 
 
 def test_the_caches_have_a_size_and_can_be_emptied(root: Path, home: Path) -> None:

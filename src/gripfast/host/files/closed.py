@@ -26,7 +26,7 @@ from gripfast.text.fold import folded
 ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
 
 # Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
-DEPENDENCIES = frozenset({"node_modules", ".venv", "venv", "__pycache__"})
+DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
 # What counts in a directory: everything, repositories and what is denied, or only that.
 _Extent: TypeAlias = Literal["all", "git", "denied"]
 # What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout

@@ -44,7 +44,8 @@ def _below_modules(folder: str, deep: int) -> Iterator[str]:
 
 
 def _children(folder: str) -> list[str]:
-    found = entries_of(folder, unseal=True) or []
+    """Git makes no links here, and one may lead to all of the disk."""
+    found = [] if os.path.islink(folder) else entries_of(folder, unseal=True) or []
     return sorted(entry.path for entry in found if entry.is_dir(follow_symlinks=False))
 
 

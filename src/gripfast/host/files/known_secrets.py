@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Sequence
 
+from gripfast.host.files.regular import beginning_of
 from gripfast.text.redact import Redactor, assignments, secrets_in
 
 _LARGEST = 256 * 1024
 _MOST_FILES = 50
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _Stamp = tuple[str, int, int, int]
 
@@ -58,10 +57,7 @@ def _env_files(root: str) -> Iterator[str]:
 
 def _variables(path: str) -> dict[str, str]:
     try:
-        fd = os.open(path, _FLAGS)
-    except OSError:
-        return {}
-    with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return {}
-        return assignments(file.read(_LARGEST).decode("utf-8", "replace"))
+        data = beginning_of(path, _LARGEST)
+    except OSError:  # descriptors or memory ran out
+        data = None
+    return assignments((data or b"").decode("utf-8", "replace"))

@@ -1,5 +1,8 @@
 """Caches for the package managers and compilers that commands run: directories of ours, kept between sessions.
 
+Each workspace has its own: what lies in a cache runs (`npmrc`, built packages, `init.d`), and the commands of one
+workspace must not run in another.
+
 Under bubblewrap they lie over the user's own, of which everything else stays readable; so no command can change
 what the user's own programs find there. Where the user has no such directory, and under Landlock, environment
 variables lead to ours.
@@ -7,10 +10,12 @@ variables lead to ours.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -113,7 +118,8 @@ def caches_for(level: str, write: Sequence[str]) -> Caches:
         return NO_CACHES
     try:
         private_directory(cache_directory())
-        folder = str(private_directory(caches_folder()))
+        folder = str(private_directory(private_directory(caches_folder()) / _folder_name(write)))
+        os.utime(folder)
     except (OSError, RuntimeError):  # no home, or a full or read-only disk: tools then do without
         return NO_CACHES
     installed = tuple((name, f"{folder}/{place}") for name, place in _INSTALLED.items())
@@ -122,6 +128,12 @@ def caches_for(level: str, write: Sequence[str]) -> Caches:
         return Caches(folder, variables=(*named, *installed))
     over = _laid_over(folder, write)
     return replace(over, variables=(*over.variables, *installed))
+
+
+def _folder_name(write: Sequence[str]) -> str:
+    """One name for each workspace, which is the first root that commands may write."""
+    root = os.fsencode(write[0] if write else "")
+    return hashlib.sha256(root).hexdigest()[:16]
 
 
 def _laid_over(folder: str, write: Sequence[str]) -> Caches:
@@ -161,10 +173,10 @@ def _shown(place: str, tool: ToolCache) -> Iterator[str]:
             yield f"{place}/{name}"
 
 
-def caches_size() -> int:
-    """How many bytes the caches of commands take."""
+def caches_size(place: Path | None = None) -> int:
+    """How many bytes the caches of commands take, of all workspaces or one."""
     total = 0
-    for folder, _, names in os.walk(caches_folder()):
+    for folder, _, names in os.walk(place or caches_folder()):
         for name in names:
             try:
                 total += os.lstat(os.path.join(folder, name)).st_blocks * 512
@@ -175,11 +187,19 @@ def caches_size() -> int:
 
 def clear_caches() -> None:
     """Removes all that commands have cached."""
-    shutil.rmtree(caches_folder(), ignore_errors=True)
+    _remove(caches_folder())
+
+
+def _remove(place: Path) -> None:
+    """Also directories without write permission: that is how go keeps its modules."""
+    for folder, _, _ in os.walk(place):
+        with suppress(OSError):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def trim_caches() -> None:
-    """Once a day: empties caches that have grown over the limit."""
+    """Once a day: if the caches have grown over the limit, those that were not used for longest are removed."""
     stamp = caches_folder() / ".trimmed"
     try:
         if not caches_folder().is_dir() or time.time() - _age(stamp) < _TRIM_EVERY_SECONDS:
@@ -187,8 +207,13 @@ def trim_caches() -> None:
         stamp.touch(mode=0o600)
     except OSError:
         return
-    if caches_size() > LIMIT_BYTES:
-        clear_caches()
+    with suppress(OSError):
+        places = [place for place in caches_folder().iterdir() if place != stamp]
+        room = LIMIT_BYTES
+        for place in sorted(places, key=lambda place: place.lstat().st_mtime, reverse=True):
+            room -= caches_size(place)
+            if room < 0:
+                _remove(place)
 
 
 def _age(stamp: Path) -> float:

@@ -22,8 +22,18 @@ _LARGEST_CONFIG = 1024 * 1024
 LIST = "/.gitmodules"
 _RUN_ELSEWHERE = (LIST, "/.github/workflows")
 _LOOKS = 3  # while a command in the background makes more
-_REBASE = "rebase-merge/git-rebase-todo"
-_EXEC = re.compile(rb"[ \t]*(?:exec|x)[ \t]")
+# What git keeps of a rebase or a cherry-pick in progress, and which lines of that name programs.
+_IN_PROGRESS = {
+    "rebase-merge/git-rebase-todo": re.compile(rb"[ \t]*(?:exec|x)[ \t]"),
+    "rebase-merge/strategy": re.compile(rb"."),
+    "rebase-apply/strategy": re.compile(rb"."),
+    "sequencer/opts": re.compile(rb".*strategy", re.IGNORECASE),
+}
+_UNREADABLE = b"\0"
+# Strategies of git itself. Another one is the program `git-merge-NAME`, which may be a path.
+_STRATEGY = re.compile(
+    rb"[ \t]*(?:strategy(?:-option)?[ \t]*=)?[ \t]*(?:ort|recursive|resolve|octopus|ours|theirs|subtree)[ \t]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +109,20 @@ def _existing(owner: str) -> Iterator[str]:
 
 
 def _rebases(owner: str) -> Iterator[str]:
-    todos = (f"{place}/{_REBASE}" for place in (owner, *worktrees(owner)))
-    return (todo for todo in todos if os.path.lexists(todo))
+    states = (f"{place}/{name}" for place in (owner, *worktrees(owner)) for name in _IN_PROGRESS)
+    return (state for state in states if os.path.lexists(state))
 
 
-def _steps(todo: str) -> Iterator[bytes]:
-    return (line.strip() for line in (_content(todo) or b"").splitlines() if _EXEC.match(line))
+def _steps(state: str) -> Iterator[bytes]:
+    """The lines of a state that name programs. What can't be read names an unknown one."""
+    data = _content(state)
+    if data is None:
+        yield _UNREADABLE
+        return
+    pattern = next(found for name, found in _IN_PROGRESS.items() if state.endswith(f"/{name}"))
+    for line in data.splitlines():
+        if pattern.match(line) and not _STRATEGY.fullmatch(line):
+            yield line.strip()
 
 
 def undo_late_names(
@@ -218,8 +236,8 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
             data = _content(name.path)
             return data is not None and not harmless_part(os.fsdecode(data))[1]
         return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))
-    if name.is_link:
-        return False
+    if name.is_link or (name.kind == "git" and os.path.basename(name.path) != ".git"):
+        return False  # another spelling of `.git` is an ordinary directory, which git would not make
     return os.path.isdir(name.path) or leads_home(name.path, now.instructions)
 
 
@@ -243,7 +261,7 @@ def _examined_name(path: str, roots: Sequence[str]) -> Quarantined | None:
     """A new instruction of a repository that was there before."""
     if path.endswith("/config.worktree"):
         return _cleaned(path, roots)
-    return take_out(path, "git would follow it, and a command made it")
+    return take_out(_through_links(path), "git would follow it, and a command made it")
 
 
 def _examined(owner: str, roots: Sequence[str]) -> Iterator[Quarantined | None]:
@@ -291,12 +309,19 @@ def _replaced(path: str, data: bytes, kept: bytes, reason: str) -> Quarantined |
     return item
 
 
-def _without_steps(todo: str, new: frozenset[bytes]) -> Quarantined | None:
-    data = _content(todo)
+def _without_steps(state: str, new: frozenset[bytes]) -> Quarantined | None:
+    data = _content(state)
     if data is None:
-        return take_out(todo, "steps of a rebase that are no file")
+        return take_out(_through_links(state), "steps of a rebase that are no file")
     kept = b"".join(line for line in data.splitlines(keepends=True) if line.strip() not in new)
-    return _replaced(todo, data, kept, "settings of a rebase that run programs, made by a command")
+    reason = "settings of a rebase that run programs, made by a command"
+    return _replaced(state, data, kept, reason) if kept.strip() else take_out(state, reason)
+
+
+def _through_links(path: str) -> str:
+    """What must be taken out so that nothing is at a path: a link in the place of its directory, or itself."""
+    above = os.path.dirname(path)
+    return above if os.path.islink(above) else path
 
 
 def _content(path: str) -> bytes | None:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 
+from gripfast.host.files.regular import beginning_of
 from gripfast.host.shell.environment import NODE_PROGRAMS, PYTHON_PROGRAMS, command_path
 from gripfast.text.below import is_below
 
@@ -39,9 +40,7 @@ def _upwards(directory: str, roots: Sequence[str]) -> Iterator[str]:
 
 def _scripts(file: str) -> set[str]:
     try:
-        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as opened:
-            found = json.loads(opened.read(_LARGEST))["scripts"]
+        found = json.loads(beginning_of(file, _LARGEST) or b"{}")["scripts"]
         return {str(name) for name in found}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()

@@ -131,6 +131,12 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "tests/host/test_late.py -k in_progress_runs",
     ),
     Guard(
+        "no command traces what runs commands",
+        "host/shell/broker.py::serve",
+        skip("_hide"),
+        f"{WALLS} -k traces_what_runs",
+    ),
+    Guard(
         "each workspace has its own caches",
         "host/shell/caches.py::_folder_name",
         value("root", by='b""'),

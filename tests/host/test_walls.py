@@ -841,3 +841,41 @@ def test_under_landlock_what_the_user_changes_between_commands_stays(repository:
     session.run("true", lambda: envrc.write_text("new"), "true")
     assert envrc.read_text() == "new"
     assert session.taken == []
+
+
+# ---- who runs commands ----
+
+_TRACE = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+pid = os.getppid()
+while pid > 0:
+    with open(f"/proc/{pid}/stat") as file:
+        name, _, rest = file.read().partition("(")[2].rpartition(")")
+    above = int(rest.split()[1])
+    if "bash" in name:
+        pid = above
+        continue
+    print("looked at", pid)
+    if libc.ptrace(16, pid, 0, 0) == 0:
+        print("traced", pid)
+        libc.ptrace(17, pid, 0, 0)
+    try:
+        os.close(os.open(f"/proc/{pid}/mem", os.O_RDWR))
+        print("opened", pid)
+    except OSError:
+        pass
+    if "python" not in name:
+        break
+    pid = above
+"""
+
+
+@pytest.mark.parametrize("name", ["bwrap", "landlock"])
+def test_no_command_traces_what_runs_commands(name: str, root: Path) -> None:
+    """It could make a later, approved line run as another one."""
+    (root / "trace.py").write_text(_TRACE)
+    texts = Session(Scope.workspace(root), name).run("/usr/bin/env python3 trace.py", "echo fine")
+    assert "looked at" in texts[0]
+    assert "traced" not in texts[0] and "opened" not in texts[0]
+    assert texts[1] == "fine\n"

@@ -63,6 +63,7 @@ _MAX_FDS = 6
 _AF_INET, _SOCK_STREAM = 2, 1
 _SCM_RIGHTS, _SOL_SOCKET = 1, 1 if LINUX else 0xFFFF
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTRICT_SELF = 24, 36, 38, 446
+_PR_SET_DUMPABLE = 4
 # chown, dac_override, fowner, fsetid: what a root user's command needs for files that belong to somebody else.
 ROOT_KEEPS = (0, 1, 3, 4)
 
@@ -216,6 +217,7 @@ def serve(requests: int, listener: socket | None = None) -> None:
     _ignore_terminal_signals()
     _restore_descriptor_limit()
     become_subreaper()
+    _hide()
     door = socket(fileno=requests)
     alarm = _child_alarm()
     supervisors: dict[int, bytes] = {}
@@ -364,6 +366,7 @@ def _supervise(fields: list[bytes], descriptors: list[int]) -> None:
 def _prefer_for_oom(score: bytes) -> bytes:
     """Sets how likely the kernel is to end this process and its children when memory is short. Returns the old
     value."""
+    _hide(1)  # the files of a hidden process belong to root
     try:
         with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
             before = file.read(16).strip()
@@ -372,6 +375,8 @@ def _prefer_for_oom(score: bytes) -> bytes:
             return before
     except OSError:
         return b"0"
+    finally:
+        _hide()
 
 
 _SIGNALS = [s for s in range(1, 65 if LINUX else 32) if s not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
@@ -618,6 +623,13 @@ def _last_word(where: int) -> bytes:
 def become_subreaper() -> None:
     if _MAY_ADOPT:
         _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _hide(dumpable: int = 0) -> None:
+    """Keeps commands from tracing this process and its supervisors, from its memory and its descriptors (prctl(2)):
+    they could make it run another line than was approved. A program that is started is not hidden."""
+    if LINUX:
+        _libc().prctl(_PR_SET_DUMPABLE, dumpable, 0, 0, 0)
 
 
 def drop_powers() -> None:

@@ -113,12 +113,6 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "tests/host/test_late.py -k nobody_looked_at",
     ),
     Guard(
-        "only a regular file is read",
-        "host/files/regular.py::beginning_of",
-        always("S_ISREG"),
-        "tests/host/test_late.py -k 'anything_in_any_place and directory'",
-    ),
-    Guard(
         "without a quarantine a name becomes another",
         "host/shell/quarantine.py::_set_aside",
         skip("rename"),

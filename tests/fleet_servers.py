@@ -9,14 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from click.testing import CliRunner, Result
 
@@ -63,12 +63,20 @@ class Server:
         screen = self._screen.with_name(f"screen-{time.monotonic_ns()}")
         with open(screen, "wb") as file:
             self.process = subprocess.Popen(words, cwd=self._root, env=self._home, stderr=file)
+        try:
+            self._wait_until_it_serves(screen)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_it_serves(self, screen: Path) -> None:
         deadline = time.monotonic() + HANG
         while "Ctrl-C" not in (text := screen.read_text(encoding="utf-8")):
             assert self.process.poll() is None and time.monotonic() < deadline, text
             time.sleep(0.02)
         self.port = int(text.split(" tools at ")[1].split()[0].split(":")[2].split("/")[0])
-        self._console = text.split("/console?key=")[1].split()[0]
+        page = Path(unquote(text.split("  watch  file://")[1].split()[0]))
+        self._console = page.read_text(encoding="utf-8").split("/console?key=")[1].split('"')[0]
 
     def command(self, *words: str, shares: bool = True) -> Result:
         """Runs a command of gripfast as the server's user would on its machine."""
@@ -139,6 +147,8 @@ class Person:
     session: str = ""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     _number: int = 0
+    able: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The capabilities that it names when it begins."""
 
     @property
     def number(self) -> int:
@@ -155,7 +165,7 @@ class Person:
         if self.generation != "older":
             return Answer(200)
         self.session = ""
-        answer = self.send(port, "initialize", _HELLO)
+        answer = self.send(port, "initialize", {**_HELLO, "capabilities": self.able})
         self.session = answer.id
         if answer.status == 200:
             self.send(port, "notifications/initialized", {})
@@ -163,6 +173,33 @@ class Person:
 
     def call(self, port: int, tool: str, **arguments: Any) -> Answer:
         return self.send(port, "tools/call", {"name": tool, "arguments": arguments})
+
+    @contextmanager
+    def messages(self, port: int, tool: str, **arguments: Any) -> Generator[Iterator[dict[str, Any]]]:
+        """A call of the older protocol, and the messages of its stream while they come, the answer among them."""
+        self._number += 1
+        message = {"jsonrpc": "2.0", "id": self._number, "method": "tools/call"}
+        body = json.dumps({**message, "params": {"name": tool, "arguments": arguments}})
+        connection = HTTPConnection("127.0.0.1", port, timeout=HANG)
+        try:
+            connection.request("POST", "/mcp", body, self._known())
+            stream = connection.getresponse()
+            yield (json.loads(line[5:]) for line in stream if line.startswith(b"data:") and line[5:].strip())
+        finally:
+            connection.close()
+
+    def reply(self, port: int, id: object, result: dict[str, Any]) -> int:
+        """Answers a request of the server. Returns the status."""
+        body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+        return self.post(port, body, self._known()).status
+
+    def _known(self) -> dict[str, str]:
+        known = {
+            "Authorization": f"Bearer {self.token}",
+            "Mcp-Session-Id": self.session,
+            "Mcp-Protocol-Version": OLDER,
+        }
+        return {**known, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def send(self, port: int, method: str, params: dict[str, Any]) -> Answer:
         """Sends one message. Raises OSError or HTTPException if there is no whole answer."""

@@ -339,6 +339,22 @@ def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later
     until(lambda: not person.call(other.port, "Edit", **wanted).is_error)
 
 
+def test_an_answer_to_a_question_reaches_the_server_that_asked_its_client(two: list[Server], deploy: Path) -> None:
+    """The answer is sent to the other server."""
+    one, other = two
+    person = Person(able={"elicitation": {}}).begin(one.port)
+    assert person.call(other.port, "Glob", pattern="*.none").status == 200
+    for decision in ("Deny", "Allow once"):
+        with person.messages(one.port, "Bash", command=f"./deploy {deploy.name}") as messages:
+            question = next(message for message in messages if message.get("method") == "elicitation/create")
+            assert not deploy.exists()
+            accepted = {"action": "accept", "content": {"decision": decision}}
+            assert person.reply(other.port, question["id"], accepted) == 202
+            answer = next(message for message in messages if message.get("id") == person.number)
+            assert bool(answer["result"].get("isError")) == (decision == "Deny"), answer
+    assert deploy.read_text(encoding="utf-8") == f"ran {deploy.name}\n"
+
+
 def is_running(line: str) -> bool:
     """Whether a process with this command line exists."""
     words = line.replace(" ", "\0").encode() + b"\0"

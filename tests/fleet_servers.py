@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 from click.testing import CliRunner, Result
 
+from console_link import console_link
 from gripfast.edges.cli.main import main
 from gripfast.host.questions.everywhere import EverywhereQueue
 from gripfast.host.questions.question import Questions
@@ -75,8 +76,7 @@ class Server:
             assert self.process.poll() is None and time.monotonic() < deadline, text
             time.sleep(0.02)
         self.port = int(text.split(" tools at ")[1].split()[0].split(":")[2].split("/")[0])
-        page = Path(unquote(text.split("  watch  file://")[1].split()[0]))
-        self._console = page.read_text(encoding="utf-8").split("/console?key=")[1].split('"')[0]
+        self._console = console_link(text)
 
     def command(self, *words: str, shares: bool = True) -> Result:
         """Runs a command of gripfast as the server's user would on its machine."""
@@ -91,7 +91,7 @@ class Server:
 
     def console(self) -> Callable[..., Any]:
         """Opens the console of this server: a function that asks its page's interface. Works once."""
-        status, headers, _ = self._get("GET", f"/console?key={self._console}")
+        status, headers, _ = self._get("GET", f"/console?{self._console.partition('?')[2]}")
         assert status == 200, status
         cookie, secret = headers["set-cookie"].split(";")[0], headers["refresh"].split("!")[1]
         known = {"Cookie": cookie, "X-Gripfast-Console": secret, "Origin": f"http://127.0.0.1:{self.port}"}

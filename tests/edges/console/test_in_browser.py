@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cache_stores import running_redis
 from console_link import console_link
 from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.record.calls import RecordedCall
+from gripfast.host.record.elsewhere import line_for_others
 from gripfast.host.record.shelf import make_session_directory
+from gripfast.host.stores.redis_sessions import RedisSessions
+from gripfast.host.stores.sessions import Leased, stored_name
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -113,6 +117,33 @@ def test_the_link_is_not_on_the_browsers_command_line(project: Path, browser: Br
         page.locator("#questions").wait_for(state="attached")  # the page itself: the cookie was sent along
         assert page.url.startswith(link.partition("?")[0])
     assert not file.exists()
+
+
+def test_calls_of_other_servers_are_beside_those_of_this_machine(project: Path, browser: Browser) -> None:
+    called(project, "Write", '{"file_path": "a.txt", "content": "one"}')
+    (file,) = (Path(os.environ["XDG_STATE_HOME"]) / "gripfast" / "record").glob("*/*/calls.jsonl")
+    key = "a session that both know"
+    shutil.copytree(file.parent, file.parent.parent / stored_name(key))
+    for redis in running_redis(password="of the store"):
+        store = RedisSessions(redis.url)
+        there = RecordedCall(1, 1.0, "Edit", f'{{"file_path": "{HOSTILE}"}}').to_json()
+        held = store.lease(key, "ann", "one", "Read", new=True)
+        assert isinstance(held, Leased)
+        assert store.save(held.lease, {}, [line_for_others(there, f"{HOSTILE} x")], root=str(project), release=True)
+        with console(project, 0, "--store", redis.url) as link:
+            page, faults = opened(browser, link)
+            row = page.locator("#rows tr", has_text="1@").first
+            row.wait_for()
+            assert page.locator("#rows tr").count() == 2
+            row.click()
+            page.locator("#detail .answer", has_text="are on server").wait_for()
+            assert page.locator("#detail").get_by_role("button", name="Undo").count() == 0
+            assert row.locator("input").count() == 0
+            page.keyboard.press("k")  # to the newer one, which is here
+            page.locator("#detail h2", has_text="#1 Write").wait_for()
+            assert page.locator("#detail").get_by_role("button", name="Undo").count() == 1
+            assert (page.title(), faults) == ("gripfast console", [])
+        store.close()
 
 
 def test_watch_approve_and_undo(project: Path, browser: Browser) -> None:

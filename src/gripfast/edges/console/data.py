@@ -60,6 +60,7 @@ class ConsoleData:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CallsFile] = OrderedDict()
         self.queue, _ = questions_in(store)
+        self._looked: tuple[float, tuple[str, ...]] = (float("-inf"), ())
         self._others = OtherServers(None if store is None else RedisSessions(store, timeout=1.0))
         self.shells = RunningShells()
 
@@ -125,9 +126,17 @@ class ConsoleData:
     def stamps(self, most: int = 20) -> tuple[object, ...]:
         """Differs whenever a list may have changed."""
         found = all_sessions(most)
-        waiting = tuple(question.id for question in self.queue.waiting())
+        waiting = self._waiting()
         others = tuple((one.place, one.last_used) for one in self._others.sessions()[:most])
         return waiting, tuple((one.place, one.last_used) for one in found), others
+
+    def _waiting(self) -> tuple[str, ...]:
+        """The ids of the questions that wait; those of a store as they were a moment ago."""
+        looked, ids = self._looked
+        if self.queue.is_local or monotonic() - looked >= _LOOK_SECONDS:
+            ids = tuple(question.id for question in self.queue.waiting())
+            self._looked = monotonic(), ids
+        return ids
 
     def quota(self) -> dict[str, Any]:
         """How much of the record's room is used."""

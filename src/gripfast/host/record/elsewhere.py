@@ -6,6 +6,7 @@ A line says which server it is from. It has no contents: those stay where the fi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,6 +16,8 @@ from gripfast.host.record.calls import UNREADABLE, Reading, RecordedCall, read_l
 _ARGUMENTS = 1000  # characters
 _PATHS = 50
 _LARGEST_LINE = 1 << 16
+_LARGEST_NUMBER = 1e11
+_UNNAMED = re.compile(r"[^A-Za-z0-9.:_\[\]-]")
 _MORE = "and {} more paths, which the server's own record has"
 
 
@@ -61,14 +64,17 @@ def calls_everywhere(own: Sequence[RecordedCall], lines: Iterable[bytes]) -> tup
         try:
             server, number = _read(readings, line)
             order.setdefault((server, number))
-        except UNREADABLE:
+        except (*UNREADABLE, OverflowError):
             broken += 1
-    theirs = [
-        SessionCall(call, _name(server))
-        for server, number in order
-        if (call := readings[server].call(number)) is not None and (call.number, call.time) not in known
-    ]
-    return _in_order([SessionCall(call) for call in own], theirs), broken
+    theirs: dict[str, SessionCall] = {}
+    for server, number in order:
+        call = readings[server].call(number)
+        if call is not None and (call.number, call.time) not in known:
+            one = SessionCall(call, _name(server))
+            if one.key in theirs:  # a server that began to count anew, because its record was lost
+                one = SessionCall(call, f"{one.server}#{_UNNAMED.sub('', server.partition(' ')[2])[:8]}")
+            theirs[one.key] = one
+    return _in_order([SessionCall(call) for call in own], list(theirs.values())), broken
 
 
 def _read(readings: dict[str, Reading], line: bytes) -> tuple[str, int]:
@@ -78,14 +84,25 @@ def _read(readings: dict[str, Reading], line: bytes) -> tuple[str, int]:
     found = cast("dict[str, Any]", value)
     server = str(found["server"])
     number = int(found["call"] if "call" in found else found["adds"])
+    _refuse_odd(found, number)
     reading = readings.setdefault(server, Reading())
     read_line(reading, found)
     return server, number
 
 
+def _refuse_odd(line: dict[str, Any], number: int) -> None:
+    """Raises ValueError for values that no server writes, and that those who show them could not bear."""
+    texts = [line.get(name) for name in ("error", "output_ref")]
+    numbers = [float(line.get(name, 0)) for name in ("time", "milliseconds", "answer_bytes", "answer_tokens")]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("not a text")
+    if not 0 < number < _LARGEST_NUMBER or not all(0 <= one < _LARGEST_NUMBER for one in numbers):
+        raise ValueError("not a number of ours")
+
+
 def _name(server: str) -> str:
     """The name of a server, without what makes it unique."""
-    return server.partition(" ")[0][:80] or "?"
+    return _UNNAMED.sub("?", server.partition(" ")[0])[:80] or "?"
 
 
 def _in_order(own: Sequence[SessionCall], theirs: Sequence[SessionCall]) -> list[SessionCall]:

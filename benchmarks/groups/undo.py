@@ -76,15 +76,21 @@ def _write(run: Run, place: Path) -> None:
     for root in roots:
         root.mkdir()
     with session_on(roots[0], record=True) as recorded, session_on(roots[1]) as plain:
-        sides = {
-            name: partial(seconds, partial(_written, call)) for name, call in (("with", recorded), ("without", plain))
-        }
-        middle, spread = _over(sides, 50 if run.quick else 300)
-    bound(run, GROUP, "Write, with the record over without", middle, 1.0, "ms", spread=spread)
+        for name, work, most in (("Write", _written, 1.0), ("Read", _read, 0.5)):
+            sides = {
+                side: partial(seconds, partial(work, call)) for side, call in (("with", recorded), ("without", plain))
+            }
+            middle, spread = _over(sides, 50 if run.quick else 300)
+            bound(run, GROUP, f"{name}, with the record over without", middle, most, "ms", spread=spread)
 
 
 def _written(call: partial[object]) -> None:
     call("Write", file_path="f", content=f"{time.monotonic()}\n" * 40)
+
+
+def _read(call: partial[object]) -> None:
+    """A call that changes nothing: what is left is its two lines, and its answer, which is another each time."""
+    call("Read", file_path="f", limit=1 + int(time.monotonic() * 1000) % 39)
 
 
 def _question(run: Run) -> None:

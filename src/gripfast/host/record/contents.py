@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+from collections.abc import Generator
 from pathlib import Path
 
 from gripfast.host.program.places import private_directory
@@ -38,28 +39,30 @@ class Contents:
         if not self.has(digest):
             self._check_room(len(data))
             temporary, fd = self._fresh()
-            try:
-                with open(fd, "wb", closefd=True) as file:
-                    file.write(data)
+            with _removed_on_failure(temporary):
+                try:
+                    _write_all(fd, data)
+                finally:
+                    os.close(fd)
                 self._publish(temporary, digest, len(data))
-            finally:
-                temporary.unlink(missing_ok=True)
         return digest
 
     def put_file(self, source: int) -> str:
         """Keeps what an open file holds, sharing its blocks where the file system can."""
         self._check_room(os.fstat(source).st_size)
         temporary, fd = self._fresh()
-        try:
-            with contextlib.suppress(OSError):
-                fcntl.ioctl(fd, _FICLONE, source)
-            digest, size = _copied(source, fd) if os.fstat(fd).st_size == 0 else _hashed(fd)
-            os.close(fd)
-            if not self.has(digest):
+        with _removed_on_failure(temporary):
+            try:
+                with contextlib.suppress(OSError):
+                    fcntl.ioctl(fd, _FICLONE, source)
+                digest, size = _copied(source, fd) if os.fstat(fd).st_size == 0 else _hashed(fd)
+            finally:
+                os.close(fd)
+            if self.has(digest):
+                os.unlink(temporary)
+            else:
                 self._publish(temporary, digest, size)
             return digest
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def get(self, digest: str | None) -> bytes | None:
         """The bytes with this SHA-256; None if they are not here, or are not what they were."""
@@ -80,20 +83,36 @@ class Contents:
         if self.size + size > self._room:
             raise OSError(122, "the record's quota is used up")
 
-    def _fresh(self) -> tuple[Path, int]:
+    def _fresh(self) -> tuple[str, int]:
         if "" not in self._made:
             private_directory(self.directory)
             self._made.add("")
-        temporary = self.directory / f"tmp-{secrets.token_hex(8)}"
+        temporary = f"{self._text}/tmp-{secrets.token_hex(8)}"
         return temporary, os.open(temporary, _NEW, 0o600)
 
-    def _publish(self, temporary: Path, digest: str, size: int) -> None:
+    def _publish(self, temporary: str, digest: str, size: int) -> None:
         place = self.place(digest)
         if digest[:2] not in self._made:
             Path(place).parent.mkdir(mode=0o700, exist_ok=True)
             self._made.add(digest[:2])
         os.rename(temporary, place)
         self.size += size
+
+
+@contextlib.contextmanager
+def _removed_on_failure(path: str) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
 
 
 def _copied(source: int, target: int) -> tuple[str, int]:

@@ -47,6 +47,7 @@ async def test_a_link_opens_the_console_once(stranger: httpx2.AsyncClient, acces
     assert (await stranger.get("/console")).status_code == 403
 
 
+COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 PLACES = [
     "/console",
     "/console/static/console.js",
@@ -99,6 +100,27 @@ async def test_every_answer_forbids_scripts_from_elsewhere(page: httpx2.AsyncCli
         assert {name.lower(): value for name, value in HEADERS.items()}.items() <= dict(headers).items()
     text = (await page.get("/console")).text
     assert not re.search(r"<script(?![^>]*src=)|\son\w+=|style=|https?://", text)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+async def test_every_text_is_readable_on_every_ground_in_both_schemes(page: httpx2.AsyncClient) -> None:
+    """By the contrast that WCAG 2 asks for, 4.5 to 1."""
+    style = (await page.get("/console/static/console.css")).text
+    light, dark = [
+        dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{([^}]*)", style)
+    ]
+    for scheme in (light, dark):
+        inks = {"ink", "soft", "bad", *set(scheme) & {"keyword", "string", "comment", "digit"}, *COLOURS}
+        pairs = {(ink, ground) for ink in inks for ground in ("ground", "panel", "added", "removed", "chosen")}
+        pairs |= {("accent-ink", "accent"), ("added-ink", "added"), ("removed-ink", "removed"), ("ink", "ask")}
+        for ink, ground in pairs:
+            darker, lighter = sorted((luminance(scheme[ink]), luminance(scheme[ground])))
+            assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (ink, ground)
 
 
 @given(key=st.text(max_size=60))

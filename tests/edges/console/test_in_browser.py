@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -242,6 +243,107 @@ def test_ten_thousand_calls_are_shown(project: Path, browser: Browser) -> None:
         assert page.locator("#rows tr").count() == 600
         page.locator("#filter").fill("nothing like this")
         page.locator("#rows tr").first.wait_for(state="detached")
+        assert faults == []
+
+
+def test_a_question_is_seen_and_answered_by_keys(project: Path, browser: Browser) -> None:
+    called(project, "Bash", '{"command": "seq 500"}')
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        other = page.context.new_page()
+        other.goto(page.url)
+        page.locator("#rows tr").click()
+        page.locator("#detail pre.answer").wait_for()
+        first, second = answered_question(project), answered_question(project)
+        page.get_by_role("button", name="2 questions wait").wait_for()
+        assert page.title() == "(2) gripfast console"
+        page.keyboard.press("q")
+        assert focused(page) == "Question Q1"
+        page.keyboard.press("y")
+        assert first() == "yes"
+        page.get_by_role("article", name="Question Q1").wait_for(state="detached")
+        assert focused(page) == "Question Q2"
+        page.get_by_label("Reason to deny Q2").fill("not yet")
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Deny").click()
+        assert second() == "no"
+        assert because("Q2") == "not yet"
+        other.locator("#questions").wait_for(state="hidden", timeout=PATIENCE)
+        assert page.title() == other.title() == "gripfast console"
+        assert faults == []
+
+
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def because(id: str) -> str:
+    answer = QuestionQueue().answered(id)
+    assert answer is not None
+    return answer.because
+
+
+def test_an_answer_that_did_not_count_is_said_until_it_was_read(project: Path, browser: Browser) -> None:
+    answered_question(project)
+    with console(project) as link:
+        page, _ = opened(browser, link)
+        told = json.dumps({"error": "Q1 was answered before"})
+        page.route("**/console/api/answer", lambda route: route.fulfill(status=409, body=told))
+        page.get_by_role("button", name="Approve", exact=True).click()
+        page.get_by_role("alert").get_by_text("Q1 was answered before").wait_for()
+        called(project, "Glob", '{"pattern": "*"}')
+        page.locator("#rows tr").wait_for()  # a look later it is still there
+        page.get_by_role("button", name="Dismiss").click()
+        page.get_by_role("alert").wait_for(state="hidden")
+
+
+def test_calls_are_read_and_undone_by_keys(project: Path, browser: Browser) -> None:
+    for number in (1, 2, 3):
+        called(project, "Write", f'{{"file_path": "{number}.txt", "content": "{number}"}}')
+    called(project, "Bash", json.dumps({"command": "printf '\\033[1;31mred\\033[0m <b>\\n'; echo x > a.txt"}))
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        page.locator("#rows tr").first.wait_for()
+        page.keyboard.press("j")
+        page.locator("#detail pre.answer .t-bold.t-red", has_text="red").wait_for()
+        assert page.locator("#detail pre.answer").inner_text() == "red <b>\n[files: created a.txt]"
+        assert focused(page).startswith("Open call 4: Bash")
+        page.keyboard.press("ArrowDown")
+        page.get_by_role("heading", name="#3 Write").wait_for()
+        page.keyboard.press("x")
+        page.keyboard.press("j")
+        page.get_by_role("heading", name="#2 Write").wait_for()
+        page.keyboard.press("x")
+        page.keyboard.press("Enter")
+        page.locator("#detail:focus").wait_for()
+        page.keyboard.press("Escape")
+        page.locator("#detail").wait_for(state="hidden")
+        assert focused(page).startswith("Open call 2: Write")
+        page.keyboard.press("u")
+        page.get_by_role("heading", name="Would take back call 2, 3").wait_for()
+        page.get_by_role("button", name="Undo now").click()
+        page.get_by_role("heading", name="Took back call 2, 3").wait_for()
+        assert sorted(file.name for file in project.iterdir()) == ["1.txt", "a.txt"]
+        assert faults == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 360)])
+def test_nothing_is_wider_than_the_screen(project: Path, browser: Browser, scheme: Any, width: int) -> None:
+    long = "a/" * 60 + "x" * 100
+    called(project, "Write", json.dumps({"file_path": "w" * 200, "content": "z" * 3000 + "\n"}))
+    called(project, "Bash", json.dumps({"command": f"echo {long} {'y' * 3000}"}))
+    answered_question(project / long)
+    with console(project) as link:
+        page, faults = opened(browser, link, color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        page.get_by_role("article", name="Question Q1").wait_for()
+        for number in (1, 2):
+            page.locator(f'#rows tr[data-number="{number}"]').click()
+            page.get_by_role("heading", name=f"#{number} ").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.keyboard.press("Escape")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
         assert faults == []
 
 

@@ -64,8 +64,10 @@ async function readCalls() {
   take(found);
   if (first && found.left_out) {
     setTimeout(async () => { // the rest, after the newest are on the screen
-      const all = await get("calls", { place, others: page.others });
-      if (place === page.place) take(all);
+      const all = await get("calls", { place, others: page.others }).catch(() => null);
+      if (place !== page.place) return;
+      if (all) takeOlder(all);
+      else page.look = 0; // all of it again when the server is back
     }, 50);
   }
 }
@@ -75,12 +77,27 @@ function take(found) {
   page.others = found.others;
   if (found.todos !== page.todos) readTodos(found.todos);
   const fresh = found.calls.length > 0 && found.calls.length <= 50 && page.calls.size > 0;
-  for (const call of found.calls) {
-    page.calls.set(call.key, call);
-    for (const number of call.undoes) page.undone.add(call.server ? `${number}@${call.server}` : String(number));
-  }
+  for (const call of found.calls) keep(call);
   if (fresh && !find("filter").value && !found.calls.some((call) => call.undoes.length)) drawFew(found.calls);
   else if (found.calls.length || !page.calls.size) drawCalls();
+}
+
+// The newest calls are on the screen already and may have changed since: their rows stay, and so do they.
+function takeOlder(found) {
+  for (const call of found.calls) if (!page.calls.has(call.key)) keep(call);
+  if (find("filter").value || page.undone.size) drawCalls();
+  else drawNumbers();
+}
+
+function keep(call) {
+  page.calls.set(call.key, call);
+  for (const number of call.undoes) page.undone.add(call.server ? `${number}@${call.server}` : String(number));
+}
+
+function drawNumbers() {
+  find("older").hidden = page.calls.size <= page.shown;
+  find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
+  if (!page.charting) page.charting = setTimeout(drawCharts, 500);
 }
 
 // Numbers are counted on each server. Between two servers the time decides.
@@ -98,9 +115,7 @@ function drawFew(calls) {
   }
   while (rows.children.length > page.shown) rows.lastElementChild.remove();
   hold(held);
-  find("older").hidden = page.calls.size <= page.shown;
-  find("calls-title").textContent = `Calls (${count(page.calls.size)})`;
-  if (!page.charting) page.charting = setTimeout(drawCharts, 500);
+  drawNumbers();
 }
 
 function drawCharts() {
@@ -151,14 +166,14 @@ function drawCalls() {
 
 function row(call) {
   const kinds = [call.error ? "failed" : "", call.ended ? "" : "running", call.changes ? "changes" : "", page.undone.has(call.key) ? "undone" : ""];
-  const box = make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}`, disabled: !call.changes, on: { click: (event) => { event.stopPropagation(); toggle(call.number, event.target.checked); } } });
-  box.checked = page.chosen.has(call.number);
+  const box = call.changes && !call.server ? make("input", { type: "checkbox", "aria-label": `Choose call ${call.number}` }) : null;
+  if (box) box.checked = page.chosen.has(call.number);
   return make(
-    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-current": String(page.open === call.key), on: { click: (event) => open(call.key, event.detail === 0) } },
-    make("td", {}, call.changes && !call.server ? box : ""),
-    make("td", { class: "number", title: call.server ? `on server ${call.server}` : "" }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.key}: ${call.tool} ${call.subject}` }, call.key)),
+    "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-current": String(page.open === call.key) },
+    make("td", {}, box),
+    make("td", { class: "number", title: call.server ? `on server ${call.server}` : null }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.key}: ${call.tool} ${call.subject}` }, call.key)),
     make("td", {}, time(call.time)),
-    make("td", { class: "tool", "data-error": call.error || "" }, call.tool),
+    make("td", { class: "tool", title: call.error || null, "data-error": call.error || "" }, call.tool),
     make("td", { class: "what", title: call.subject }, call.subject),
     make("td", { class: call.decision.startsWith("denied") ? "decision denied" : "decision", title: call.decision }, call.decision),
     make("td", { class: "number" }, call.ended ? count(Math.round(call.milliseconds)) : ""),
@@ -303,10 +318,16 @@ document.addEventListener("keydown", (event) => {
   const work = KEYS[event.key];
   if (work) { event.preventDefault(); if (typing) event.target.blur(); work(); }
 });
+find("rows").addEventListener("click", (event) => {
+  const { key, number } = event.target.closest("tr").dataset;
+  if (event.target instanceof HTMLInputElement) toggle(Number(number), event.target.checked);
+  else open(key, event.detail === 0);
+});
 find("rows").addEventListener("keydown", (event) => {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (by) { event.preventDefault(); step(by); }
 });
+find("waiting").addEventListener("click", focusFirst);
 find("fault-close").addEventListener("click", () => { find("fault").hidden = true; });
 find("filter").addEventListener("input", () => { page.shown = FIRST; drawCalls(); });
 find("older").addEventListener("click", () => { page.shown += FIRST; drawCalls(); });

@@ -17,12 +17,18 @@ export function showQuestions(questions, failed) {
       place.append(element);
     }
   }
-  place.hidden = shown.size === 0;
-  document.title = shown.size ? `(${shown.size}) gripfast console` : "gripfast console";
+  tell();
   if (location.hash && shown.has(location.hash.slice(1))) {
     shown.get(location.hash.slice(1)).focus();
     history.replaceState(null, "", location.pathname);
   }
+}
+
+// Also in the header, which stays in sight, and in the title, for whoever looks at another tab.
+function tell() {
+  find("questions").hidden = find("waiting").hidden = shown.size === 0;
+  find("waiting").textContent = shown.size === 1 ? "1 question waits" : `${shown.size} questions wait`;
+  document.title = shown.size ? `(${shown.size}) gripfast console` : "gripfast console";
 }
 
 export function focusFirst() {
@@ -31,7 +37,7 @@ export function focusFirst() {
 }
 
 function card(question, failed) {
-  const because = make("input", { type: "text", placeholder: "reason for no (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
+  const because = make("input", { type: "text", placeholder: "reason, if you deny (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
   const answer = async (verdict) => {
     const had = element.contains(document.activeElement);
     element.querySelectorAll("button").forEach((one) => { one.disabled = true; });
@@ -39,7 +45,7 @@ function card(question, failed) {
       await post("answer", { id: question.id, verdict, because: verdict === "no" ? because.value : "" });
       shown.delete(question.id);
       element.remove();
-      find("questions").hidden = shown.size === 0;
+      tell();
       if (had) focusFirst();
     } catch (error) {
       element.querySelectorAll("button").forEach((one) => { one.disabled = false; });
@@ -66,7 +72,7 @@ function card(question, failed) {
     make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.client ? ` by ${question.client}` : ""}; over at ${time(question.expires_at)}`),
     make("pre", { tabindex: "0" }, question.shown),
     question.diff ? inline(question.diff.split("\n")) : null,
-    ...widths.map(([width, words]) => make("p", { class: "covers" }, `${width === "always" ? "Always" : wider(width)} covers ${words}.`)),
+    ...widths.filter(([, words]) => !question.shown.includes(`covers ${words}`)).map(([width, words]) => make("p", { class: "covers" }, `${width === "always" ? "Always" : wider(width)} covers ${words}.`)),
     answers,
   );
   return element;

@@ -13,6 +13,7 @@ from gripfast import PermissionRule, Permissions
 from gripfast.errors import InvalidArgument
 from gripfast.host.files.patterns import Patterns
 from gripfast.text.fold import folded
+from gripfast.text.patterns import check_pattern, path_glob
 from gripfast.text.unseen import is_invisible
 
 
@@ -103,3 +104,15 @@ def test_a_pattern_is_refused_by_both_gates_in_the_same_words() -> None:
         with pytest.raises(InvalidArgument) as by_scope:
             Patterns([pattern])
         assert by_scope.value.message.endswith(by_rules.value.message)
+
+
+@given(st.text(st.sampled_from("ab0Z *._/+-"), min_size=1, max_size=30).filter(str.strip))
+def test_a_pattern_that_is_accepted_without_compiling_it_can_be_compiled(pattern: str) -> None:
+    check_pattern(pattern)
+    path_glob(pattern)
+
+
+def test_the_ready_made_rules_are_compiled_only_when_they_are_used() -> None:
+    path_glob.cache_clear()
+    PermissionRule("effect:run", "git push *", "ask")
+    assert path_glob.cache_info().currsize == 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gripfast.host.files import guard, opened
+from gripfast.errors import Conflict
+from gripfast.host.files import guard, hashing, opened
 from gripfast.host.files import lines as engine
+from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog, digest_of
 from gripfast.host.files.lines import data_chunks, tail_start, window
 from gripfast.host.files.opened import OpenFile
+from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.scope import Scope
 
 NO_BUDGET = 1 << 40
 
@@ -173,3 +178,59 @@ def _settled() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard, "_SETTLED_NS", -(1 << 62))
         yield
+
+
+@pytest.fixture
+def late_digests() -> Iterator[threading.Event]:
+    """No digest is computed until the event is set."""
+    go = threading.Event()
+    hashing._thread().submit(go.wait, 60)  # pyright: ignore[reportPrivateUsage]
+    yield go
+    go.set()
+
+
+def test_the_guard_knows_what_was_read_when_the_file_changes_before_its_digest_is_there(
+    tmp_path: Path, late_digests: threading.Event
+) -> None:
+    file, log = tmp_path / "big.txt", ReadLog()
+    file.write_bytes(b"one\n" * 100_000)
+    before = file.stat()
+    fs = ScopedFs(Scope.workspace(tmp_path))
+    with fs.open_read(WorkPath.parse("big.txt")) as opened:
+        opened.window(0, 10)
+        opened.record(log)
+    with file.open("r+b") as changed:  # the same size, and then the same times, as by a mapping into memory
+        changed.write(b"two\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    late_digests.set()
+    with pytest.raises(Conflict):
+        log.check("big.txt", str(file), file.stat(), file.read_bytes())
+    log.record(str(file), before, digest_of(b"one\n" * 100_000))
+    with pytest.raises(Conflict):
+        log.check("big.txt", str(file), file.stat(), file.read_bytes())
+
+
+def test_nobody_is_given_an_entry_without_its_digest(tmp_path: Path, late_digests: threading.Event) -> None:
+    file, log, data = tmp_path / "big.txt", ReadLog(), b"one\n" * 100_000
+    file.write_bytes(data)
+    promise = hashing.digest_soon(data)
+    assert not isinstance(promise, str)
+    log.record(str(file), file.stat(), promise)
+    threading.Timer(0.05, late_digests.set).start()
+    assert [seen.digest for seen in log.seen()] == [digest_of(data)]
+    log.record(str(file), file.stat(), hashing.digest_soon(data))
+    changed = log.take_changes()[str(file)]
+    assert changed is not None
+    assert changed.digest == digest_of(data)
+
+
+def test_a_newer_digest_is_not_replaced_by_one_that_was_promised_before(
+    tmp_path: Path, late_digests: threading.Event
+) -> None:
+    file, log = tmp_path / "big.txt", ReadLog()
+    file.write_bytes(b"new")
+    log.record(str(file), file.stat(), hashing.digest_soon(b"old\n" * 100_000))
+    log.record(str(file), file.stat(), digest_of(b"new"))
+    late_digests.set()
+    log.check("big.txt", str(file), file.stat(), b"new")
+    assert [seen.digest for seen in log.seen()] == [digest_of(b"new")]

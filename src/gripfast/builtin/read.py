@@ -31,7 +31,7 @@ from gripfast.text.cut import whole_characters
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 MOST_PAGES = 20
-SMALL, SMALL_AND_KNOWN = 128 * 1024, 1024 * 1024
+SMALL, SMALL_NOTEBOOK = 1024 * 1024, 128 * 1024
 _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
 
@@ -94,7 +94,8 @@ def _read(
     """`at_once` runs in the event loop's thread, which is faster for a small file; None for one that is not small."""
     shown = fs.show(path)
     with fs.open_read(path) as file:
-        small = SMALL_AND_KNOWN if file.recall(reads) and not shown.endswith(".ipynb") else SMALL
+        file.recall(reads)
+        small = SMALL_NOTEBOOK if shown.endswith(".ipynb") else SMALL
         if at_once and (file.stat.st_size > small or file.head().startswith(b"%PDF-")):
             return None
         answer = _answer(fs, file, shown, wanted, ctx)

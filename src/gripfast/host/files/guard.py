@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gripfast.errors import Conflict, NotRead
+from gripfast.host.files.hashing import digest_of
 
 HASHED_BYTES = 16 * 1024 * 1024  # larger files are compared by identity only
 # Two changes within one tick of the file system's clock look the same. Younger files are always hashed.
@@ -59,10 +60,6 @@ def is_settled(found: os.stat_result) -> bool:
     return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > tick
 
 
-def digest_of(data: bytes) -> str:
-    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
-
-
 class ReadLog:
     """One entry per real file, however it was spelled: found by device and inode, and by real path when a file
     was replaced. Safe to share between threads. Unless `required`, it records but refuses nothing."""
@@ -73,12 +70,20 @@ class ReadLog:
         self._by_path: dict[str, Seen] = {}
         self._by_inode: dict[tuple[int, int], Seen] = {}
         self._changed: set[str] = set()
+        self._promised: dict[str, Future[str]] = {}
+        """Digests that are still computed. Nobody is given an entry without waiting for its own."""
 
-    def record(self, real: str, found: os.stat_result, digest: str | None, lines: int | None = None) -> None:
+    def record(
+        self, real: str, found: os.stat_result, digest: str | Future[str] | None, lines: int | None = None
+    ) -> None:
         """A file was read or written: this is what it is now, and how many lines it has if somebody counted."""
-        self._put(Seen(real, Identity.of(found), digest, is_settled(found), lines))
+        identity, settled = Identity.of(found), is_settled(found)
+        if isinstance(digest, Future):
+            self._put(Seen(real, identity, None, settled, lines), digest)
+        else:
+            self._put(Seen(real, identity, digest, settled, lines))
 
-    def _put(self, seen: Seen) -> None:
+    def _put(self, seen: Seen, promised: Future[str] | None = None) -> None:
         with self._lock:
             before = self._by_path.get(seen.real)
             if before is not None:
@@ -86,11 +91,30 @@ class ReadLog:
             self._by_path[seen.real] = seen
             self._by_inode[seen.identity.device, seen.identity.inode] = seen
             self._changed.add(seen.real)
+            self._promised.pop(seen.real, None)
+            if promised is not None:
+                self._promised[seen.real] = promised
+
+    def _whole(self, seen: Seen | None) -> Seen | None:
+        """The entry with its digest, which is waited for."""
+        if seen is None or seen.real not in self._promised:
+            return seen
+        with self._lock:
+            promised = self._promised.get(seen.real) if self._by_path.get(seen.real) is seen else None
+        if promised is None:
+            return seen
+        whole = replace(seen, digest=promised.result())
+        with self._lock:
+            if self._by_path.get(seen.real) is seen:
+                del self._promised[seen.real]
+                self._by_path[seen.real] = self._by_inode[seen.identity.device, seen.identity.inode] = whole
+        return whole
 
     def unchanged(self, real: str, found: os.stat_result) -> Seen | None:
         """What was last seen of the file at this path, if it can't have changed since."""
         seen = self._by_path.get(real)
-        return seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
+        same = seen if seen is not None and seen.settled and seen.identity == Identity.of(found) else None
+        return self._whole(same)
 
     def _doubt(self, seen: Seen) -> None:
         """From now on the file doesn't count as unchanged, whatever its times say, unless a newer state is known."""
@@ -101,20 +125,26 @@ class ReadLog:
                 self._changed.add(seen.real)
 
     def find(self, real: str, identity: Identity) -> Seen | None:
-        return self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real)
+        return self._whole(self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real))
 
     def forget(self, real: str) -> None:
         with self._lock:
             seen = self._by_path.pop(real, None)
+            self._promised.pop(real, None)
             if seen is not None:
                 self._by_inode.pop((seen.identity.device, seen.identity.inode), None)
                 self._changed.add(real)
 
     def take_changes(self) -> dict[str, Seen | None]:
         """What changed since this was last asked: files by their real path, None for one that was forgotten."""
+        self._keep_promises()
         with self._lock:
             changed, self._changed = self._changed, set()
             return {real: self._by_path.get(real) for real in changed}
+
+    def _keep_promises(self) -> None:
+        for real in list(self._promised):
+            self._whole(self._by_path.get(real))
 
     def change_all(self) -> None:
         """Everything counts as changed."""
@@ -125,6 +155,7 @@ class ReadLog:
         """From now on this is what was seen, and nothing else. A negative device is one of another machine: such a
         file is known by its path and its content only."""
         with self._lock:
+            self._promised.clear()
             self._by_path = {one.real: one for one in seen}
             known = (one for one in self._by_path.values() if one.identity.device >= 0)
             self._by_inode = {(one.identity.device, one.identity.inode): one for one in known}
@@ -132,6 +163,7 @@ class ReadLog:
 
     def seen(self) -> tuple[Seen, ...]:
         """Every file this session has read or written, for those who look for changes."""
+        self._keep_promises()
         return tuple(self._by_path.values())
 
     def check(self, shown: str, real: str, found: os.stat_result, data: bytes | None) -> None:

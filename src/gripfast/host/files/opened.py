@@ -10,7 +10,8 @@ from dataclasses import replace
 from gripfast.errors import SizeLimitExceeded, TimedOut
 from gripfast.host.files.encodings import HEAD_BYTES, TextForm, marked_form
 from gripfast.host.files.faults import explained
-from gripfast.host.files.guard import HASHED_BYTES, ReadLog, Seen, digest_of, is_settled
+from gripfast.host.files.guard import HASHED_BYTES, ReadLog, Seen, is_settled
+from gripfast.host.files.hashing import digest_soon
 from gripfast.host.files.lines import (
     SLICE,
     LinePiece,
@@ -120,7 +121,7 @@ class OpenFile:
     def record(self, reads: ReadLog) -> None:
         """Note in a session's log what this file is now."""
         if self._seen is None:
-            digest = digest_of(self.content()) if self.is_small else None
+            digest = digest_soon(self.content()) if self.is_small else None
             reads.record(self.real, self.stat, digest, self._lines)
         elif self._seen.lines != self._lines:
             reads.record(self.real, self.stat, self._seen.digest, self._lines)

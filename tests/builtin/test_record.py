@@ -620,3 +620,40 @@ async def test_a_new_name_or_mode_of_a_file_is_no_change_of_its_content(session:
 
 async def test_a_write_whose_time_is_put_back_is_told(session: WorkspaceSession) -> None:
     assert "changed a" in await bash(session, "touch -r a /tmp/t$$; echo bad > a; touch -r /tmp/t$$ a; rm /tmp/t$$")
+
+
+async def test_calls_of_two_processes_in_one_record_have_different_numbers(root: Path, state: Path) -> None:
+    async with opened(root, id="same") as one, opened(root, id="same") as other:
+        first = one.record.begin("1", "Read", "{}")
+        second = other.record.begin("2", "Read", "{}")
+        first.end()
+        third = one.record.begin("3", "Read", "{}")
+        second.end()
+        third.end()
+        fourth = other.record.begin("4", "Read", "{}")
+        fourth.end()
+        assert [first.number, second.number, third.number, fourth.number] == [1, 2, 3, 4]
+        assert [call.number for call in one.record.calls() if call.ended] == [1, 2, 3, 4]
+
+
+async def test_a_record_whose_file_was_removed_goes_on_in_a_new_one(root: Path, state: Path) -> None:
+    async with opened(root) as session:
+        await session.call("Read", {"file_path": "a"})
+        session.record.file.unlink()
+        answer = await session.call("Read", {"file_path": "a"})
+        assert "not recorded" not in answer.text
+        assert [call.tool for call in session.record.calls()] == ["Read"]
+        assert session.record.calls()[0].number == 2
+
+
+async def test_a_call_that_ends_after_its_session_leaves_no_file_open(root: Path, state: Path) -> None:
+    async with opened(root) as session:
+        entry = session.record.begin("1", "Read", "{}")
+    entry.end()
+    assert session.record.calls()[0].ended
+    held = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if fd_is_open(fd)]
+    assert str(session.record.file) not in held
+
+
+def fd_is_open(fd: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{fd}")

@@ -6,7 +6,7 @@ import functools
 import json
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -300,14 +300,25 @@ def _questions(
     """What the rules say before a call, and what only a person can allow: that is one question, not two. A command is
     judged by what could be undone, too: that is waited for in a thread."""
 
-    async def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
-        if be_ready is not None and rules is not None and tool.traits.effect == "run" and tool.traits.subject:
-            await to_thread.run_sync(be_ready, abandon_on_cancel=True)
+    def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
         verdict = rules(call, tool, arguments) if rules is not None else None
         person = _needs_a_person(fs, place, tool, arguments)
         return verdict if person is None or isinstance(verdict, Deny) else person
 
-    return judged
+    async def judged_when(
+        ready: Callable[[], object], call: ToolCall, tool: Tool, arguments: BaseModel
+    ) -> Deny | Ask | Allow | None:
+        await to_thread.run_sync(ready, abandon_on_cancel=True)
+        return judged(call, tool, arguments)
+
+    def hook(
+        call: ToolCall, tool: Tool, arguments: BaseModel
+    ) -> Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None:
+        if be_ready is not None and rules is not None and tool.traits.effect == "run" and tool.traits.subject:
+            return judged_when(be_ready, call, tool, arguments)
+        return judged(call, tool, arguments)
+
+    return hook
 
 
 def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: BaseModel) -> Ask | None:

@@ -188,7 +188,7 @@ class CallGate:
         tell = tell or _nobody
         for hook in self.hooks:
             verdict: Any = hook(call, tool, arguments)
-            if verdict is not None and inspect.isawaitable(verdict):
+            if verdict is not None and not isinstance(verdict, Allow) and inspect.isawaitable(verdict):
                 verdict = await verdict
             if isinstance(verdict, Deny):
                 tell(f"denied: {verdict.reason}")

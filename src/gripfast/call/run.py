@@ -30,6 +30,8 @@ from gripfast.text.escape import escaped, visible
 from gripfast.text.near import did_you_mean
 from gripfast.text.redact import Redactor
 
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
 # What a failed hook means for the call; appended to the error message.
 DID_NOT_RUN = ", so the call did not run"
 WITHHELD = ", so its result is withheld"
@@ -202,7 +204,7 @@ def argument_text(call: ToolCall) -> str:
     given = call.arguments
     if isinstance(given, bytes):
         return given.decode("utf-8", "replace")
-    return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False, default=str)
+    return given if isinstance(given, str) else _AS_JSON(given or {})
 
 
 def _facts(message: ToolMessage) -> dict[str, Any]:

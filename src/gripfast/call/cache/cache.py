@@ -97,7 +97,8 @@ class OutputCache:
     async def fit(self, result: ToolResult, *, output: Output = "cached") -> tuple[Content, OutputRef | None]:
         """The content for the message, and a ref to the full output if the content is only part of it."""
         if self._secrets is not None:
-            result = _redacted(render(result), self._secrets())
+            whole = result if isinstance(result, TextResult) else render(result)
+            result = _redacted(whole, self._secrets())
         if isinstance(result, PartsResult):
             return await self._fit_parts(result.parts, output)
         if isinstance(result, JsonResult) and not result.text:
@@ -345,4 +346,5 @@ def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:
             replace(part, text=redactor(part.text)) if isinstance(part, TextPart) else part for part in result.parts
         ]
         return replace(result, parts=tuple(parts))
-    return replace(result, text=redactor(result.text))
+    text = redactor(result.text)
+    return result if text is result.text else replace(result, text=text)

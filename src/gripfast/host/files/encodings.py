@@ -13,6 +13,7 @@ from gripfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
 
 HEAD_BYTES = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_MARKS = tuple(mark for mark, _ in _BOMS)
 _SUCH_AS = "use a name like 'shift_jis', 'euc_jp', 'latin-1'"
 _ASCII = (rb"\u0041", rb"\x41", rb"\101", b"\x1b$B0!\x1b(B", b"+AEE- ~{VC~} xn--mnchen-3ya", bytes(range(128)))
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
@@ -68,7 +69,9 @@ def checked_encoding(name: str | None) -> str | None:
 
 def marked_form(head: bytes) -> TextForm | None:
     """The form a byte order mark at the beginning tells of."""
-    return next((TextForm(codec, bom) for bom, codec in _BOMS if head.startswith(bom)), None)
+    if not head.startswith(_MARKS):
+        return None
+    return next(TextForm(codec, bom) for bom, codec in _BOMS if head.startswith(bom))
 
 
 def is_binary(head: bytes) -> bool:

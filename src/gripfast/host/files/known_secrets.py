@@ -28,10 +28,10 @@ class KnownSecrets:
 
     def current(self) -> Redactor:
         """The redactor for what is secret now."""
-        tops = tuple(_stamps(self._roots))
+        tops = _stamps(self._roots)
         if tops != self._tops or self._stamps is None:
             self._tops, self._files = tops, tuple(name for root in self._roots for name in _env_files(root))
-        stamps = tuple(_stamps(self._files))
+        stamps = _stamps(self._files)
         if stamps != self._stamps:
             found = {name: value for file in self._files for name, value in secrets_in(_variables(file)).items()}
             self._redactor = Redactor(found | secrets_in(os.environ))
@@ -42,11 +42,16 @@ class KnownSecrets:
         return self.current()(text)
 
 
-def _stamps(paths: Sequence[str]) -> Iterator[_Stamp]:
+def _stamps(paths: Sequence[str]) -> tuple[_Stamp, ...]:
+    """What changes when one of these does; the looks of every call, so without generators and context managers."""
+    stamps: list[_Stamp] = []
     for path in paths:
-        with contextlib.suppress(OSError):
+        try:
             found = os.lstat(path)
-            yield path, found.st_ino, found.st_size, found.st_mtime_ns
+        except OSError:
+            continue
+        stamps.append((path, found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(stamps)
 
 
 def _env_files(root: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 import weakref
@@ -15,7 +16,7 @@ from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.openat2 import DIRECTORY_FLAGS
-from gripfast.host.program.own import own_places
+from gripfast.host.program.own import secret_place_below
 from gripfast.text.below import after, is_below
 from gripfast.text.escape import escaped
 
@@ -58,6 +59,7 @@ class ScopedPaths:
         self._held = held
         named = [root for root in held.roots if root.real != "/"] if named_only else []
         self.resolver = PathResolver(named or held.roots, strategy, held.tmp_root)
+        self.roots = tuple(root.real for root in self.resolver.roots if not root.anywhere)
         self.places = ClosedPlaces(scope)
 
     @property
@@ -67,15 +69,10 @@ class ScopedPaths:
     @property
     def hides(self) -> bool:
         """Whether anything below the roots can be denied at all."""
-        secrets = (own.path for own in own_places() if own.secret)
-        return bool(self.scope.deny) or any(is_below(path, *self.roots) for path in secrets)
+        return bool(self.scope.deny) or secret_place_below(self.roots)
 
     def within_roots(self) -> ScopedPaths:
         return ScopedPaths(self.scope, self._held, self.resolver.strategy, named_only=True)
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        return tuple(root.real for root in self.resolver.roots if not root.anywhere)
 
     # --- names ---
 
@@ -103,8 +100,7 @@ class ScopedPaths:
         return (requested,) if real == requested else (requested, real)
 
     def requested(self, path: WorkPath) -> str:
-        absolute = posixpath.join(self.resolver.roots[0].real, path.text)
-        return "/" + posixpath.normpath(absolute).lstrip("/")
+        return _joined(self.resolver.roots[0].real, path.text)
 
     def from_first(self, absolute: str) -> str:
         rest = self.resolver.roots[0].rest(absolute)
@@ -157,6 +153,11 @@ class ScopedPaths:
     def is_denied(self, absolute: str) -> bool:
         """Whether a real place is closed for reading, for walkers and searchers."""
         return self.places.denied(absolute) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _joined(root: str, text: str) -> str:
+    return "/" + posixpath.normpath(posixpath.join(root, text)).lstrip("/")
 
 
 def _opened(scope: Scope) -> list[Root]:

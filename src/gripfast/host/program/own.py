@@ -42,14 +42,25 @@ def own_places() -> tuple[OwnPlace, ...]:
     return _places(*_depends_on())
 
 
+def secret_place_below(directories: tuple[str, ...]) -> bool:
+    """Whether any of our own secret places lies below one of these directories now."""
+    return _secret_below(directories, *_depends_on())
+
+
 def _depends_on() -> tuple[_Given, _Homes]:
-    return tuple(_given.items()), tuple(map(os.environ.get, _HOMES))
+    home, state, cache = _HOMES
+    return tuple(_given.items()), (os.environ.get(home), os.environ.get(state), os.environ.get(cache))
 
 
 @functools.lru_cache(maxsize=8)
 def _places(given: _Given, _homes: _Homes) -> tuple[OwnPlace, ...]:
     ours = (OwnPlace(path, secret) for path, secret in given)
     return (*(OwnPlace(path) for path in _code()), *ours, *(OwnPlace(path, True) for path in private_places()))
+
+
+@functools.lru_cache(maxsize=64)
+def _secret_below(directories: tuple[str, ...], given: _Given, homes: _Homes) -> bool:
+    return any(is_below(place.path, *directories) for place in _places(given, homes) if place.secret)
 
 
 def is_own(absolute: str, *, secret: bool = False) -> bool:

@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,9 @@ class Record:
         self._told: set[str] = set()
         self._lock = threading.Lock()
         self._number = self._end = self._tidied = 0
-        self._held = -1
+        self._held = self._fd = -1
+        self._is_closed = False
+        self.noting = _NotingFaults(self)
         self._is_marked = False
         self._watch: Watch | None = None
         self._commands: list[CallEntry] = []
@@ -92,7 +94,7 @@ class Record:
         return self.directory.parent / "journals"
 
     def _open(self) -> None:
-        with self._noting_faults():
+        with self.noting:
             make_session_directory(self.fs.roots[0], self.session)
             self._held = hold(self.directory)
             recover(self.fs, self.journals)
@@ -118,7 +120,7 @@ class Record:
     def be_ready(self, watch: Watch) -> bool:
         """Before a command: whether all that it may change is covered, waited for as long as that moves on."""
         is_whole = False
-        with self._noting_faults():
+        with self.noting:
             self.watch_with(watch)
             is_whole = self.cover.wait_while_it_moves()
             self.cover.refresh(watch)
@@ -237,62 +239,72 @@ class Record:
         """A call begins. Ends with `CallEntry.end`."""
         text = self._short(self.redact(arguments))
         started = time.time()
-        with self._lock, self._noting_faults(), self._opened() as fd:
+        with self._lock, self.noting:
+            fd = self._opened()
             # Numbers are given under a lock: `gripfast undo` may write to the same record.
             fcntl.flock(fd, fcntl.LOCK_EX)
-            if os.fstat(fd).st_size != self._end:
-                self._number = max((call.number for call in self.calls()), default=self._number)
-            self._number += 1
-            self._write(fd, {"begins": self._number, "id": id, "time": started, "tool": tool, "arguments": text})
-        return CallEntry(self, RecordedCall(self._number, started, tool, text, ended=False))
+            try:
+                if (size := os.fstat(fd).st_size) != self._end:
+                    self._number = max((call.number for call in self.calls()), default=self._number)
+                    self._end = size
+                self._number += 1
+                self._write(fd, {"begins": self._number, "id": id, "time": started, "tool": tool, "arguments": text})
+            finally:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+                self._close_if_over()
+        return CallEntry(self, self._number, started, tool, text)
 
     def _short(self, text: str) -> str:
         if len(text) <= _LONG:
             return text
         digest = None
-        with self._noting_faults():
+        with self.noting:
             digest = self.contents.put(text.encode("utf-8", "surrogatepass"))
         return f"sha256:{digest} ({len(text)} characters)"
 
     def append(self, value: dict[str, Any]) -> None:
-        with self._lock, self._noting_faults():
+        with self._lock, self.noting:
             self._append(value)
         if self.contents.size > self._tidied + self.options.quota // 8:
             self._tidied = self.contents.size
             self._start_tidying()
 
     def _append(self, value: dict[str, Any]) -> None:
-        with self._opened() as fd:
-            self._write(fd, value)
-
-    @contextlib.contextmanager
-    def _opened(self) -> Generator[int]:
-        fd = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            yield fd
+            self._write(self._opened(), value)
         finally:
-            os.close(fd)
+            self._close_if_over()
+
+    def _opened(self) -> int:
+        """The file, open for appending until the record is closed. One that somebody has removed is made again."""
+        if self._fd >= 0 and not os.fstat(self._fd).st_nlink:
+            self._let_go()
+        if self._fd < 0:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._fd = os.open(self.file, flags, 0o600)
+        return self._fd
+
+    def _close_if_over(self) -> None:
+        """After the line of a call that begins or ends later than its session."""
+        if self._is_closed:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _write(self, fd: int, value: dict[str, Any]) -> None:
+        """Where the file ends is known by counting, so what others append is noticed when the next call begins."""
         line = _AS_LINE(value).encode() + b"\n"
         if os.write(fd, line) < len(line):
             os.write(fd, b"\n")  # a full disk: the half line is one that can't be read, the next one can
             raise OSError(28, "no space left on the device")
-        self._end = os.fstat(fd).st_size
+        self._end += len(line)
 
     def tell_others(self, value: dict[str, Any]) -> None:
         if self.told_others is not None:
             self.told_others(value)
-
-    @contextlib.contextmanager
-    def _noting_faults(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - no call fails because of its record
-            self.fault = getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-    def noting_faults(self) -> contextlib.AbstractContextManager[None]:
-        return self._noting_faults()
 
     def notes(self, uncovered: Sequence[tuple[str, str]], *, has_changes: bool) -> str | None:
         """What an answer should say about its record; each thing once in a session, except that a change is not
@@ -325,15 +337,18 @@ class Record:
 
     def close(self) -> None:
         """Ends the background work and removes the contents no call refers to."""
-        with self._noting_faults():
+        with self.noting:
             self.collect(all=True)
             if self._is_marked:
                 mark_finished(self.directory)
         self.cover.close()
         for thread in self._background:
             thread.join()
-        with self._noting_faults():
+        with self.noting:
             self._drop_unused()
+        with self._lock:
+            self._is_closed = True
+            self._let_go()
         if self._held >= 0:
             os.close(self._held)
             self._held = -1
@@ -344,6 +359,24 @@ class Record:
         for digest in self.cover.copied:
             if digest not in used:
                 self.contents.drop(digest)
+
+
+class _NotingFaults:
+    """Notes what fails in the record itself: no call fails because of it."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._record.fault = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return True
 
 
 @dataclass(slots=True)
@@ -360,10 +393,12 @@ class _Staying:
 class CallEntry:
     """One call while it runs. It is the witness of what its tool does to files."""
 
-    def __init__(self, record: Record, call: RecordedCall) -> None:
+    def __init__(self, record: Record, number: int, began: float, tool: str, arguments: str) -> None:
         self._record = record
-        self.number = call.number
-        self._call = call
+        self.number = number
+        self._began = began
+        self._tool = tool
+        self._arguments = arguments
         self._started = time.monotonic()
         self._decision = self._printed = ""
         self._lock = threading.Lock()
@@ -385,31 +420,31 @@ class CallEntry:
     # --- the witness ---
 
     def replacing(self, *files: Replacement) -> None:
-        with self._record.noting_faults():
+        with self._record.noting:
             self.announce([delta for file in files for delta in self._deltas(file)])
 
     def replaced(self, *files: Replacement) -> None:
-        with self._record.noting_faults():
+        with self._record.noting:
             self.add([delta for file in files for delta in self._deltas(file)])
 
     def command_nears(self, watch: Watch) -> None:
         self._record.be_ready(watch)
 
     def command_starts(self, watch: Watch) -> None:
-        with self._record.noting_faults():
+        with self._record.noting:
             self._record.collect()
             self._record.cover.refresh(watch)
             self._overlaps = self._record.command_begins(self)
             self._others = self._record.others.mark()
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:
-        with self._record.noting_faults():
+        with self._record.noting:
             self._record.cover.refresh(watch)
             self._record.stays.append(_Staying(self.number, watch, watch.mark(), is_running))
             self._record.leave_mark()
 
     def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
-        with self._record.noting_faults():
+        with self._record.noting:
             self._record.command_ends(self)
             self._record.last_command = self.number
             deltas, uncovered = self._record.cover.deltas(changes, goes_on=goes_on)
@@ -478,9 +513,9 @@ class CallEntry:
         kept, printed = self._record.keep_answer(answer, self._printed)
         call = RecordedCall(
             self.number,
-            self._call.time,
-            self._call.tool,
-            self._call.arguments,
+            self._began,
+            self._tool,
+            self._arguments,
             self._decision,
             (time.monotonic() - self._started) * 1000,
             size,

@@ -476,7 +476,7 @@ CLIENT_GUARDS: tuple[Guard, ...] = (
     Guard(
         "a client that reads no answers is not listened to",
         "host/program/wire.py::Wire.room",
-        never("_is_crowded", "!_ended"),
+        never("is_crowded", "!_ended"),
         f"{STDIO} -k no_longer_listened",
     ),
     Guard(

@@ -65,7 +65,7 @@ async def by_the_sdk(profile: str, lines: list[bytes], early: EarlyAnswers | Non
         with anyio.fail_after(HANG):
             outgoing = stdio._Outgoing(wire, anyio.CancelScope(), early)  # pyright: ignore[reportPrivateUsage]
             incoming = stdio._Incoming(wire, outgoing)  # pyright: ignore[reportPrivateUsage]
-            await stdio._serve(server_of(sessions), incoming, outgoing)  # pyright: ignore[reportPrivateUsage]
+            await stdio._serve(server_of(sessions), sessions, incoming, outgoing)  # pyright: ignore[reportPrivateUsage]
     finally:
         wire.close()
         os.close(source)

@@ -7,12 +7,11 @@ import hashlib
 import json
 import logging
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from secrets import token_urlsafe
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -160,6 +159,7 @@ class ClientRequest:
         self._heartbeat: asyncio.TimerHandle | None = None
         self._last_progress = float("-inf")
         self._has_reported = False
+        self._token: Token[ClientRequest | None] | None = None
 
     def progress(self, notice: Progress) -> None:
         self._has_reported = True
@@ -174,29 +174,32 @@ class ClientRequest:
         if self._sender is None or self._sender.done():
             self._sender = self._loop.create_task(self._send_all())
 
-    @asynccontextmanager
-    async def open(self) -> AsyncGenerator[None]:
+    async def __aenter__(self) -> Self:
         """Sends notices while it is open; all of them are sent before it closes."""
-        await self._resume()
-        token = CURRENT_REQUEST.set(self)
+        if self._params is not None:
+            await self._resume(self._params)
+        self._token = CURRENT_REQUEST.set(self)
         if self._wants_progress():
             self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._still_running)
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
-            yield
-            if self._sender is not None:
-                await asyncio.wait([self._sender])  # cancelling it in the middle of a notice would lose that notice
-            await self._send_all()
+            if error is None:
+                if self._sender is not None:
+                    await asyncio.wait([self._sender])  # cancelling it inside a notice would lose that notice
+                if self._notices:
+                    await self._send_all()
         finally:
             self._close()
-            CURRENT_REQUEST.reset(token)
+            if self._token is not None:
+                CURRENT_REQUEST.reset(self._token)
 
-    async def _resume(self) -> None:
+    async def _resume(self, params: Any) -> None:
         """Takes the answers that a call which is sent again brings along."""
-        params = self._params
-        if params is not None:
-            self._call_digest = _digest(params.name, params.arguments)
-            state, responses = params.request_state, params.input_responses
-            self._answers, self._suspended_at = await self._questions.resume(state, self._call_digest, responses)
+        self._call_digest = _digest(params.name, params.arguments)
+        state, responses = params.request_state, params.input_responses
+        self._answers, self._suspended_at = await self._questions.resume(state, self._call_digest, responses)
 
     def _wants_progress(self) -> bool:
         meta = (self.ctx.params or {}).get("_meta")

@@ -119,6 +119,8 @@ async def serve_call(
     """Runs one tool call. A failure is a result with `isError`; only a malformed request is a protocol error."""
     call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
     seen = ObservedCall(owner_of(request.ctx), request.client_name, request.mcp_session, call)
+    if not sessions.observers:
+        return await _answered(sessions, request, call, seen)
     with observed(sessions.observers, seen):
         return await _answered(sessions, request, call, seen)
 
@@ -129,7 +131,7 @@ async def _answered(
     started = monotonic()
     try:
         turn = sessions.shares.call(seen.who)
-        async with request.open(), turn, sessions.acquire(request, call.name) as (client, session, visit):
+        async with request, turn, sessions.acquire(request, call.name) as (client, session, visit):
             seen.opened(session)
             until = started + client.answer_within if client.answer_within else None
             ask = partial(client.asking.ask, request, until or started)

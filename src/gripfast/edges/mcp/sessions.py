@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -124,38 +124,44 @@ class Sessions:
         self._endings: set[asyncio.Task[None]] = set()
         self._told: OrderedDict[str, None] = OrderedDict()
 
-    @asynccontextmanager
-    async def acquire(
-        self, request: ClientRequest, doing: str = ""
-    ) -> AsyncGenerator[tuple[ClientSession, Session, Visit]]:
-        """Yields the client of a request, its open Session, and the call's visit to it, which is left before the call
-        answers. Raises ToolError if no session can be opened, or another server keeps it busy."""
-        key = session_key(request.ctx)
-        is_new = key not in self._clients
-        client = self._clients.setdefault(key, ClientSession(owner_of(request.ctx)))
-        if is_new:
+    def acquire(self, request: ClientRequest, doing: str = "") -> AcquiredSession:
+        """Enter it while a call runs: it gives the client of a request, its open Session, and the call's visit to
+        it, which is left before the call answers. Raises ToolError if no session can be opened, or another server
+        keeps it busy."""
+        return AcquiredSession(self, request, doing)
+
+    async def enter(self, key: str, request: ClientRequest, doing: str) -> tuple[ClientSession, Session, Visit]:
+        """The beginning of `acquire`."""
+        client = self._clients.get(key)
+        is_new = client is None
+        if client is None:
+            client = self._clients[key] = ClientSession(owner_of(request.ctx))
             self._begin(key, client, request)
         client.running_calls += 1
-        visit = Visit(None)
         try:
             if is_new:
                 await self._make_room(client.owner)
             session = client.session
             if session is None or client.roots_changed or client.lock.locked():
                 session = await self._opened(client, request)
-            if client.shared is not None:
-                until = monotonic() + client.answer_within if client.answer_within else None
-                visit = await client.shared.enter(doing, until)
-            yield client, session, visit
-        finally:
-            notes = await visit.leave()
-            if client.shared is not None:
-                client.shared.tell_later(notes)
-            client.running_calls -= 1
-            client.last_used = self._now()
-            if key.startswith(ONE_CALL):
-                with anyio.CancelScope(shield=True):
-                    await self.end(key)
+            if client.shared is None:
+                return client, session, Visit(None)
+            until = monotonic() + client.answer_within if client.answer_within else None
+            return client, session, await client.shared.enter(doing, until)
+        except BaseException:
+            await self.leave(key, client, Visit(None))
+            raise
+
+    async def leave(self, key: str, client: ClientSession, visit: Visit) -> None:
+        """The end of `acquire`."""
+        notes = await visit.leave()
+        if client.shared is not None:
+            client.shared.tell_later(notes)
+        client.running_calls -= 1
+        client.last_used = self._now()
+        if key.startswith(ONE_CALL):
+            with anyio.CancelScope(shield=True):
+                await self.end(key)
 
     def _begin(self, key: str, client: ClientSession, request: ClientRequest) -> None:
         """What lasts beyond this server is shared; what lasts as long as a connection ends with it."""
@@ -319,6 +325,22 @@ class Sessions:
     async def close(self) -> None:
         for key in list(self._clients):
             await self.end(key)
+
+
+class AcquiredSession:
+    """A call's use of its client's session: see `Sessions.acquire`."""
+
+    def __init__(self, sessions: Sessions, request: ClientRequest, doing: str) -> None:
+        self._sessions, self._request, self._doing = sessions, request, doing
+        self._key = session_key(request.ctx)
+
+    async def __aenter__(self) -> tuple[ClientSession, Session, Visit]:
+        found = await self._sessions.enter(self._key, self._request, self._doing)
+        self._client, _, self._visit = found
+        return found
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._sessions.leave(self._key, self._client, self._visit)
 
 
 def directory_of(uri: str) -> str | None:

@@ -8,6 +8,7 @@ that is not JSON-RPC, and reads lines of any length. This one offers the same tw
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -15,9 +16,12 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 from anyio.abc import TaskGroup
+from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
-from mcp.server.runner import serve_loop
+from mcp.server.runner import serve_connection
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -34,6 +38,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from gripfast.edges.early import EarlyAnswers
+from gripfast.edges.mcp.direct import DirectCalls
 from gripfast.edges.mcp.server import LARGEST_MESSAGE, server_of
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.host.program.ending import ending
@@ -42,6 +47,9 @@ from gripfast.host.program.wire import LineTooLong, Wire, claim_wire
 
 # How long running calls may take to answer after the client has closed its end.
 DRAIN_SECONDS = 2.0
+FLUSH_SECONDS = 1.0
+AT_A_TURN = 8
+"""Requests of a burst that are read before those so far have a turn."""
 MAX_PENDING_REQUESTS = 10_000
 """Requests that may wait for an answer at a time. More are refused: each takes memory until it is answered."""
 
@@ -56,22 +64,33 @@ async def serve_stdio(sessions: Sessions, early: EarlyAnswers | None = None) -> 
             async with anyio.create_task_group() as group:
                 group.start_soon(_end_on_signal, group)
                 outgoing = _Outgoing(wire, group.cancel_scope, early)
-                await _serve(server, _Incoming(wire, outgoing), outgoing)
+                await _serve(server, sessions, _Incoming(wire, outgoing), outgoing)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await sessions.close()
 
 
-async def _serve(server: Server[Any], incoming: _Incoming, outgoing: _Outgoing) -> None:
+async def _serve(server: Server[Any], sessions: Sessions, incoming: _Incoming, outgoing: _Outgoing) -> None:
     """Serves the protocol version that the client starts with. `server.run` would detect it too, but would then pass
     every message through one more queue."""
     options = server.create_initialization_options()
     if not await incoming.opens_with("initialize"):
         await server.run(incoming, outgoing, options)
         return
-    async with server.lifespan(server) as state:
-        await serve_loop(server, incoming, outgoing, lifespan_state=state, init_options=options)
+    dispatcher = JSONRPCDispatcher[TransportContext](incoming, outgoing, inline_methods=frozenset({"initialize"}))
+    connection = Connection.for_loop(dispatcher)
+    if not server.middleware:  # which sees every request
+        incoming.calls = DirectCalls(sessions, connection, dispatcher, outgoing.answer)
+    try:
+        async with server.lifespan(server) as state:
+            await serve_connection(
+                server, dispatcher, connection=connection, lifespan_state=state, init_options=options
+            )
+    finally:
+        if incoming.calls is not None:
+            await incoming.calls.close()
+            await outgoing.flush()
 
 
 async def _end_on_signal(group: TaskGroup) -> None:
@@ -120,8 +139,26 @@ class _Outgoing(_Stream):
             ending()
             self._all_work.cancel()
             return
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._unanswered.discard(message.id)
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._settled(message.id)
+
+    def answer(self, message: JSONRPCResponse | JSONRPCError) -> None:
+        """Sends an answer without waiting for it; several that are ready at the same time together."""
+        line = line_of(message)
+        if self._early is not None and self._was_sent(self._early, message, line):
+            self._settled(message.id)
+        else:
+            self._wire.post(line, partial(self._posted, message.id), together=len(self._unanswered) > 1)
+
+    def _posted(self, id: str | int | None) -> None:
+        if self._wire.fault is not None:  # the client is gone, so nobody waits for the running calls
+            ending()
+            self._all_work.cancel()
+        self._settled(id)
+
+    def _settled(self, id: str | int | None) -> None:
+        if id is not None:
+            self._unanswered.discard(id)
             self._answered.set()
 
     def _was_sent(self, early: EarlyAnswers, message: JSONRPCMessage, line: bytes) -> bool:
@@ -154,6 +191,11 @@ class _Outgoing(_Stream):
                 self._unanswered.discard(cancelled)
         return None
 
+    async def flush(self) -> None:
+        """Sends what is posted, if the client reads it soon."""
+        with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+            await self._wire.flush()
+
     async def drain(self) -> None:
         with anyio.move_on_after(DRAIN_SECONDS):
             while self._unanswered:
@@ -169,7 +211,9 @@ class _Incoming(_Stream):
         self._lines = wire.lines()
         self._outgoing = outgoing
         self._waits = 0
+        self._read = 0
         self._peeked: SessionMessage | Exception | None = None
+        self.calls: DirectCalls | None = None
 
     async def opens_with(self, method: str) -> bool:
         """Whether the first message is a request of this method. The message stays in the stream."""
@@ -186,7 +230,7 @@ class _Incoming(_Stream):
             return first
         async for line in self._lines:
             await self._let_others_run()
-            if not await self._wire.room(DRAIN_SECONDS):
+            if self._wire.is_crowded and not await self._wire.room(DRAIN_SECONDS):
                 ending()
                 raise StopAsyncIteration
             message, error = _parsed(line)
@@ -195,11 +239,21 @@ class _Incoming(_Stream):
                 error = self._outgoing.track(message)
             if error is not None:
                 await self._outgoing.write(error)
-            elif message is not None:
+            elif message is not None and not self._is_served(message):
                 return SessionMessage(message)
         await self._outgoing.drain()
         ending()
         raise StopAsyncIteration
+
+    def _is_served(self, message: JSONRPCMessage) -> bool:
+        """Whether this is a call that is served beside the SDK."""
+        if self.calls is None:
+            return False
+        if isinstance(message, JSONRPCRequest):
+            return self.calls.start(message)
+        if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self.calls.cancelled(message.params)
+        return False
 
     async def aclose(self) -> None:
         await self._lines.aclose()
@@ -212,9 +266,13 @@ class _Incoming(_Stream):
 
     async def _let_others_run(self) -> None:
         """Gives running calls a turn, so that a burst of requests is not all read before the first one is served."""
-        if self._wire.waits == self._waits:
+        self._read += 1
+        if self._wire.waits != self._waits:
+            self._waits = self._wire.waits
+            self._read = 0
+        elif self._read >= AT_A_TURN:
+            self._read = 0
             await anyio.lowlevel.checkpoint()
-        self._waits = self._wire.waits
 
 
 def line_of(message: JSONRPCMessage) -> bytes:

@@ -14,8 +14,9 @@ import socket
 import stat
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextlib import contextmanager, suppress
+from itertools import islice
 
 import anyio
 import anyio.to_thread
@@ -23,6 +24,7 @@ import anyio.to_thread
 _CHUNK = 1 << 18
 _HIGH_WATER = 1 << 22
 _MANY_UNSENT = 512
+_AT_ONCE = 64  # messages in one write
 _PTMX = (5, 2)
 
 
@@ -83,11 +85,13 @@ class Wire:
         self._unsent: deque[_Message] = deque()
         self._unsent_bytes = self._sent_bytes = 0
         self._relief = asyncio.Event()  # set briefly whenever there is room to write again
-        self._sending = False
-        self._fault: OSError | None = None
+        self._sending = self._is_due = self._is_closed = False
+        self.fault: OSError | None = None
+        """Why nothing can be sent any more, if so."""
         self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
+        self._is_closed = True
         self._stop_sending()
         self._sink.close()
 
@@ -165,60 +169,92 @@ class Wire:
     async def write(self, data: bytes) -> None:
         """Returns when everything is written; raises OSError if nobody reads. Once begun, a message is written to its
         end even if the caller is cancelled: half a message would spoil every one after it."""
-        message = _Message(memoryview(data), self._loop.create_future())
-        self._unsent.append(message)
-        self._unsent_bytes += len(data)
+        done = self._loop.create_future()
+        message = self._queued(data, lambda: done.done() or done.set_result(None))  # done: its sender was cancelled
         if not self._sending:
             self._send()
-        await message.done
-        if self._fault is not None and message.rest:
-            raise self._fault
+        await done
+        if self.fault is not None and message.rest:
+            raise self.fault
+
+    def post(self, data: bytes, settled: Callable[[], object], *, together: bool = False) -> None:
+        """Sends a message without waiting for it; `settled` is called when it is sent, or can't be: see `fault`. With
+        `together`, what is posted until the event loop has run what is ready is sent with it."""
+        self._queued(data, settled)
+        if self._sending or self._is_due:
+            return
+        if together:
+            self._is_due = True
+            self._loop.call_soon(self._send)
+        else:
+            self._send()
+
+    def _queued(self, data: bytes, settled: Callable[[], object]) -> _Message:
+        message = _Message(memoryview(data), settled)
+        self._unsent.append(message)
+        self._unsent_bytes += len(data)
+        return message
+
+    async def flush(self) -> None:
+        """Returns when everything posted so far is sent, or can't be."""
+        if self._unsent:
+            done = self._loop.create_future()
+            last, settled = self._unsent[-1], self._unsent[-1].settled
+            last.settled = lambda: (settled(), done.done() or done.set_result(None))
+            await done
 
     async def room(self, patience: float) -> bool:
         """Waits while too many bytes wait to be sent. False if the other end has closed its own side and has read
         nothing for `patience` seconds."""
-        while self._is_crowded:
+        while self.is_crowded:
             sent = self._sent_bytes
             with anyio.move_on_after(patience):
                 await self._relief.wait()
-            if self._is_crowded and sent == self._sent_bytes and (self._ended or _is_hung_up(self._source)):
+            if self.is_crowded and sent == self._sent_bytes and (self._ended or _is_hung_up(self._source)):
                 return False
         return True
 
     @property
-    def _is_crowded(self) -> bool:
+    def is_crowded(self) -> bool:
+        """Whether too many bytes wait to be sent."""
         return len(self._unsent) > _MANY_UNSENT or self._unsent_bytes > _HIGH_WATER
 
     def _send(self) -> None:
         """Sends as much as the other end takes now. The event loop calls it again when there is room for more."""
+        self._is_due = False
+        if self._is_closed:
+            return
         try:
             while self._unsent:
-                self._advance(self._unsent[0])
+                self._advance(self._sink.put([message.rest for message in islice(self._unsent, _AT_ONCE)]))
             self._stop_sending()
         except BlockingIOError:
             self._keep_sending()
         except OSError as fault:
-            self._fault = fault
+            self.fault = fault
             self._stop_sending()
             self._give_up()
-        if not self._is_crowded:
+        if not self.is_crowded:
             self._relief.set()
             self._relief.clear()
 
-    def _advance(self, message: _Message) -> None:
-        count = self._sink.put(message.rest)
+    def _advance(self, count: int) -> None:
         self._sent_bytes += count
         self._unsent_bytes -= count
-        message.rest = message.rest[count:]
-        if not message.rest:
-            self._unsent.popleft()
-            message.settle()
+        while count:
+            message = self._unsent[0]
+            size = min(count, len(message.rest))
+            message.rest = message.rest[size:]
+            count -= size
+            if not message.rest:
+                self._unsent.popleft()
+                message.settled()
 
     def _give_up(self) -> None:
-        for message in self._unsent:
-            message.settle()
-        self._unsent.clear()
+        given_up, self._unsent = self._unsent, deque[_Message]()
         self._unsent_bytes = 0
+        for message in given_up:
+            message.settled()
 
     def _keep_sending(self) -> None:
         if not self._sending:
@@ -232,17 +268,13 @@ class Wire:
 
 
 class _Message:
-    """The unsent rest of a message, and the future of the sender that waits for it."""
+    """The unsent rest of a message, and what is called when it is sent or can't be."""
 
-    __slots__ = ("done", "rest")
+    __slots__ = ("rest", "settled")
 
-    def __init__(self, rest: memoryview, done: asyncio.Future[None]) -> None:
+    def __init__(self, rest: memoryview, settled: Callable[[], object]) -> None:
         self.rest = rest
-        self.done = done
-
-    def settle(self) -> None:
-        if not self.done.done():  # its sender was cancelled
-            self.done.set_result(None)
+        self.settled = settled
 
 
 def _is_hung_up(fd: int) -> bool:
@@ -270,15 +302,15 @@ class _Sink:
         self._ready = select.poll()
         self._ready.register(self.fd, select.POLLOUT)
 
-    def put(self, data: memoryview) -> int:
+    def put(self, data: list[memoryview]) -> int:
         """Writes some bytes and returns how many. Raises BlockingIOError if none could be written."""
         if self._socket is not None:
-            return self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.sendmsg(data, (), socket.MSG_DONTWAIT)
         if self._own:
-            return os.write(self.fd, data)
+            return os.writev(self.fd, data)
         if not self._ready.poll(0):
             raise BlockingIOError
-        return os.write(self.fd, data[: select.PIPE_BUF])
+        return os.write(self.fd, data[0][: select.PIPE_BUF])
 
     def close(self) -> None:
         if self._socket is not None:

@@ -264,7 +264,10 @@ def test_a_question_that_was_changed_after_it_was_asked_is_not_shown(
     text = redis.command("hget", key, "question").decode().rstrip("\n")
     redis.command("hset", key, "question", text.replace("rm -rf x", "ls"))
     assert shared.waiting() == []
-    assert shared.foreign == 1
+    everywhere, _ = questions_in(redis.url)
+    assert isinstance(everywhere, EverywhereQueue)
+    assert asked not in everywhere.waiting()
+    assert "1 entries in the shared store are not gripfast's" in everywhere.note
     with pytest.raises(NoQuestion):
         shared.answer(asked.id, "yes", by="terminal")
 
@@ -311,7 +314,7 @@ def test_without_the_redis_questions_are_asked_on_this_machine(
         here = queue.ask(ASKING)
         assert [here.id, there.id] == ["Q1", "S1"]
         assert queue.waiting() == [here]
-        assert "can't be reached" in queue.fault
+        assert "can't be reached; only the questions of this machine" in queue.note
         assert queue.answered(there.id) is None
         with pytest.raises(Internal, match="can't be reached"):
             queue.take(there.id)

@@ -53,7 +53,7 @@ def approvals(watch: bool, as_json: bool, store: str | None) -> None:
         say(note, err=True)
     if not watch:
         _list(queue.waiting(), as_json)
-        _say_fault(queue)
+        _say_note(queue)
     elif as_json or not sys.stdin.isatty():
         _print_changes(queue, as_json)
     else:
@@ -101,9 +101,9 @@ def _answer(store: str | None, id: str, verdict: Verdict, because: str = "") -> 
     say(f"{id}: {verdict} to {question.tool} in {question.root}")
 
 
-def _say_fault(queue: Questions) -> None:
-    if isinstance(queue, EverywhereQueue) and queue.fault:
-        say(f"{queue.fault}; only the questions of this machine are shown", err=True)
+def _say_note(queue: Questions) -> None:
+    if isinstance(queue, EverywhereQueue) and queue.note:
+        say(queue.note, err=True)
 
 
 def _list(questions: list[QueuedQuestion], as_json: bool) -> None:

@@ -19,6 +19,7 @@ from gripfast.errors import Conflict, NotFound, ToolError
 from gripfast.host.questions.everywhere import EverywhereQueue
 from gripfast.host.questions.question import Questions
 from gripfast.host.questions.queue import QuestionQueue
+from gripfast.host.questions.redis_questions import RedisQuestions
 from gripfast.host.stores.sessions import LEASE_SECONDS, Busy, Found, Lease, Leased, SessionStore
 from gripfast.text.escape import escaped
 
@@ -41,7 +42,7 @@ class Sharing:
         *,
         most: int,
         is_remote: bool = False,
-        questions: Callable[[str], Questions] | None = None,
+        questions: Callable[[str], RedisQuestions] | None = None,
     ) -> None:
         """`most` is how many sessions an owner may have; `is_remote`: servers on other machines use it, too.
         `questions` opens the queue of questions in the store for a server; without, they wait in files."""

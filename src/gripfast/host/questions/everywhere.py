@@ -36,18 +36,22 @@ class EverywhereQueue:
 
     is_local = False
 
-    def __init__(self, local: Questions, shared: Questions) -> None:
+    def __init__(self, local: Questions, shared: RedisQuestions) -> None:
         self._local = local
         self._shared = shared
-        self.fault = ""
-        """Why the last list lacks the questions of the store; empty if it does not."""
+        self.note = ""
+        """What there is to say about the last list: what it lacks, and why."""
 
     def waiting(self) -> list[QueuedQuestion]:
-        self.fault, shared = "", list[QueuedQuestion]()
+        self.note, shared = "", list[QueuedQuestion]()
         try:
             shared = self._shared.waiting()
+            if self._shared.foreign:
+                self.note = (
+                    f"{self._shared.foreign} entries in the shared store are not gripfast's, or have another password"
+                )
         except ToolError as failure:
-            self.fault = failure.message
+            self.note = f"{failure.message}; only the questions of this machine are shown"
         return sorted([*self._local.waiting(), *shared], key=lambda question: question.asked_at)
 
     def find(self, id: str) -> QueuedQuestion:

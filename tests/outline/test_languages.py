@@ -8,16 +8,35 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gripfast.outline.definition import DEEPEST, Parsed
 from gripfast.outline.engine import answer, found_in, order_for
 from gripfast.outline.language import Language
 from gripfast.outline.languages import LANGUAGES, language_of, named
+from gripfast.outline.mending import attempts, bodies_with, emptied
 from outline.expected import EXPECTED
 from outline.samples import SAMPLES
 
 pytest.importorskip("tree_sitter_python")
 
+PIECES = [
+    *(b"\n", b"\n\n", b" ", b"{\n", b"\n}", b"}", b"(", b")", b";", b",", b"*", b"/* x */", b"\\\n", b"// y"),
+    *(b"#if A\n", b"#else\n", b"#endif\n", b"#define A(x) ", b"#ifdef __cplusplus\n", b'extern "C" {\n', b"\n#endif"),
+    *(
+        b"LUA_API ",
+        b"int ",
+        b"char *",
+        b"f(a)",
+        b"OF((int a));",
+        b"64 KB",
+        b"local ",
+        b"struct s FAR *",
+        b"A_RESTRICT",
+    ),
+    *(b"<in out T", b", out A>", b"\n  <A>(", b"type extends ", b"\n in:", b"\\`", b"\xc3\xa9", b"\r\n"),
+]
 GRAMMARS = [language for language in LANGUAGES if language.engine == "grammar"]
 
 
@@ -101,3 +120,74 @@ def test_python_definitions_are_those_that_ast_finds_in_the_standard_library() -
         assert ours == truth, path.name
         compared += len(truth)
     assert compared > 500
+
+
+MENDED: dict[str, tuple[str, str, list[str]]] = {
+    "K&R definitions that return a pointer": (
+        "C",
+        "const char * ZEXPORT name(file, number)\n    gzFile file;\n    int *number;\n{\n    return 0;\n}\n",
+        ["function name 1-3-6"],
+    ),
+    "brackets that open in two branches and close once": (
+        "C",
+        "int f(int a)\n{\n#ifdef X\n    if (a) {\n#else\n    if (!a) {\n#endif\n        go();\n    }\n}\n"
+        "int g(void)\n{\n}\n",
+        ["function f 1-1-10", "function g 11-11-13"],
+    ),
+    "a body that does not parse": (
+        "C",
+        "int f(int a)\n{\n    if (y) { (((\n    }\n}\n\n"
+        "int g(void) {\n    if (1) {\n}   }\nint h(void) { return 1; }\n",
+        ["function f 1-1-5", "function g 7-7-9", "function h 10-10-10"],
+    ),
+    'brackets of extern "C"': (
+        "C",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\nint f(int a);\n#ifdef __cplusplus\n}\n#endif\nint g(int a);\n',
+        ["declaration f 4-4-4", "declaration g 8-8-8"],
+    ),
+    "macros that stand alone or hide a prototype": (
+        "C",
+        "DEFINE_ALL(sse2, TARGET)\n#undef DEFINE_ALL\n\n"
+        "local void f OF((int a));\nsize_t g(void* A_RESTRICT, size_t);\n",
+        ["declaration f 4-4-4", "declaration g 5-5-5"],
+    ),
+    "comments in the text of a macro": (
+        "C",
+        "#define A(x) \\\n  ((x) ? /* one */ \\\n   1 : 2)\nint f(int a) { return 64 KB; }\n",
+        ["macro A 1-1-3", "function f 4-4-4"],
+    ),
+    "variance, and members that begin with <": (
+        "TypeScript",
+        "interface A<in out T, out B = never> {\n  f: Op\n  <R = never>(\n    a: R\n  ): void\n\n"
+        "  <Q>(b: Q): void\n}\nconst x = 1\n",
+        ["interface A 1-1-8", "variable x 9-9-9"],
+    ),
+    "names that are words of the language": (
+        "TypeScript",
+        'type A<\n  type extends B = B,\n> =\n  | (type extends "x" ? C : never)\n'
+        'interface D {\n  name: string\n  in: "query"\n}\n',
+        ["type A 1-1-4", "interface D 5-5-8"],
+    ),
+    "quotes in template types": (
+        "TypeScript",
+        'type A<B extends string = ""> =\n  `x \\`y\\` ${B}{ ... }`\nclass C {\n  f() {}\n}\n',
+        ["type A 1-1-2", "class C 3-3-5", "  method C.f 4-4-4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MENDED)
+def test_rows_are_true_where_the_grammar_alone_is_lost(what: str) -> None:
+    name, source, expected = MENDED[what]
+    assert table(found_in(source.encode(), named(name))) == expected
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.sampled_from(["c", "ts"]))
+def test_mending_moves_nothing(pieces: list[bytes], mend: str) -> None:
+    source = b"".join(pieces)
+    for attempt in attempts(source, mend):
+        for text in (attempt.source, emptied(attempt.source, bodies_with([(2, 2)], attempt.source))):
+            assert len(text) == len(source)
+            assert [at for at, byte in enumerate(text) if byte == 10] == [
+                at for at, byte in enumerate(source) if byte == 10
+            ]

@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gripfast.outline.definition import Definition, Parsed, Span, nested
+from gripfast.outline.mending import Attempt, attempts, bodies_with, emptied
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query, Tree
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
 MOST_FAULTS = 100
 LONGEST_NAME = 200
 _EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<=\*/\n)(?=[A-Za-z_@$#])")
-# A macro before a declaration (`LUA_API int f(`) or before its name (`int ZEXPORT f(`), which no grammar can know.
-_MACRO = re.compile(  # begins with a set of letters: the search skips to those
-    rb"[A-Z](?:(?<=^[A-Z])[A-Z0-9_]{2,}(?:\([^;{}\n]*\))?"
-    rb"(?=[ \t]*\n?[ \t]*(?:(?:[A-Za-z_]\w*)[\s*]{1,4}){1,4}[A-Za-z_]\w*\s?\()"
-    rb"|(?<=[\w*] [A-Z])[A-Z0-9_]{2,}(?= [A-Za-z_]\w*\s?\([^;]*$))",
-    re.MULTILINE,
-)
-_STORAGE = frozenset(b"static inline extern const volatile register unsigned signed".split())
 _ALL_HEAD = frozenset({"function", "method", "declaration"})  # without a body they are a signature and nothing else
 _AROUND_A_NAME = frozenset({"parenthesized_declarator", "reference_declarator", "attributed_declarator"})
 _PARTS = frozenset("name body head scope declarator inner wrap mark called tag attribute".split())
@@ -88,14 +81,35 @@ def _bound(module: str) -> Any:
 def parsed(source: bytes, language: Language) -> Parsed:
     """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
     parser, query = _loaded(language.module, language.function, language.query)
-    source, marks = _without_macros(source) if language.macros else (source, {})
     trailing = language.comment[0].encode() if language.docstring else b""
-    tree = parser.parse(source)
-    found = _read(source, tree, query, trailing, marks)
+    tree, attempt, faults = _best(source, parser, language.mend)
+    definitions = _read(source, tree, query, trailing, attempt.marks)
+    if faults and language.mend == "c":
+        ends = {end for (_, end), _ in definitions}
+        lost = [body for body in bodies_with(faults, attempt.source) if body[1] not in ends]
+        if lost:
+            tree = _less_faulty(tree, parser.parse(emptied(attempt.source, lost)))
+            definitions = _read(source, tree, query, trailing, attempt.marks)
+    found = _Piece(definitions, faults)
     if tree.root_node.is_error:
-        pieces = [_read(piece, parser.parse(piece), query, trailing, {}, at) for piece, at in _pieces(source)]
+        pieces = [_piece(piece, parser.parse(piece), query, trailing, at) for piece, at in _pieces(attempt.source)]
         found = max(found, _joined(pieces), key=lambda one: len(one.definitions))
     return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
+
+
+def _best(source: bytes, parser: TreeParser, mend: str) -> tuple[Tree, Attempt, list[tuple[int, int]]]:
+    """The tree with the fewest faults, of the text as it is or mended."""
+    tried: list[tuple[Tree, Attempt, list[tuple[int, int]]]] = []
+    for attempt in attempts(source, mend):
+        tree = parser.parse(attempt.source)
+        tried.append((tree, attempt, _faults(tree)))
+        if not tree.root_node.has_error:
+            return tried[-1]
+    return min(tried, key=lambda one: (one[0].root_node.is_error, len(one[2])))
+
+
+def _less_faulty(tree: Tree, other: Tree) -> Tree:
+    return other if len(_faults(other)) < len(_faults(tree)) else tree
 
 
 class _Piece(NamedTuple):
@@ -123,15 +137,17 @@ def _joined(pieces: list[_Piece]) -> _Piece:
 
 
 def _read(
-    source: bytes, tree: Tree, query: Query, trailing: bytes, marks: dict[int, int], at: tuple[int, int] = (0, 0)
-) -> _Piece:
-    reading = _Reading(source, trailing, marks)
+    source: bytes, tree: Tree, query: Query, trailing: bytes, marks: dict[int, int]
+) -> list[tuple[Span, Definition]]:
+    reading = _Reading(source, trailing, dict(marks))
     for pattern, captures in _matches(query, tree):
         reading.take(pattern, captures)
-    if at == (0, 0):
-        return _Piece(reading.done(), _faults(tree))
-    (start, row) = at
-    definitions = [((a + start, b + start), each.moved(row)) for (a, b), each in reading.done()]
+    return reading.done()
+
+
+def _piece(source: bytes, tree: Tree, query: Query, trailing: bytes, at: tuple[int, int]) -> _Piece:
+    (start, row), found = at, _read(source, tree, query, trailing, {})
+    definitions = [((a + start, b + start), each.moved(row)) for (a, b), each in found]
     return _Piece(definitions, [(first + row, last + row) for first, last in _faults(tree)])
 
 
@@ -158,29 +174,6 @@ def _rows(node: Node) -> tuple[int, int]:
     """The first and last row of a node, from 1. One that ends before a row's first column does not reach it."""
     (first, _), (last, column) = node.start_point, node.end_point
     return first + 1, (last if column == 0 and last > first else last + 1)
-
-
-def _without_macros(source: bytes) -> tuple[bytes, dict[int, int]]:
-    """Spaces instead of macros, so that every position stays what it is. Rows that have nothing but a macro are told
-    apart: they belong to the declaration below."""
-    blank = bytearray(source)
-    alone: dict[int, int] = {}
-    row, counted = 1, 0
-    for macro in _MACRO.finditer(source):
-        start, end = macro.span()
-        if _may_be_type(source, start):
-            continue
-        blank[start:end] = b" " * (end - start)
-        if source[end : end + 1] == b"\n":
-            row, counted = row + source.count(b"\n", counted, start), start
-            alone[row] = row
-    return bytes(blank), alone
-
-
-def _may_be_type(source: bytes, start: int) -> bool:
-    """Whether the word there may be the type itself: there is none before it on its line."""
-    words = source[source.rfind(b"\n", 0, start) + 1 : start].replace(b"*", b" ").split()
-    return bool(words) and all(word in _STORAGE or word.isupper() for word in words)
 
 
 class _Reading:

@@ -25,7 +25,7 @@ class Language(NamedTuple):
     shebangs: tuple[str, ...] = ()
     engine: Engine = "grammar"
     data: bool = False
-    macros: bool = False  # unknown words may stand before a declaration
+    mend: str = ""  # what in it no grammar reads; see mending.py
 
     @property
     def distribution(self) -> str:

@@ -14,16 +14,16 @@ _BLOCK = _C[1:]
 LANGUAGES: tuple[Language, ...] = (
     Language("Python", (".py", ".pyi", ".pyw"), query="python", comment=_HASH, docstring=True, shebangs=("python",)),
     Language("JavaScript", (".js", ".mjs", ".cjs", ".jsx"), query="javascript", shebangs=("node",)),
-    Language("TypeScript", (".ts", ".mts", ".cts"), "typescript:language_typescript", "typescript"),
+    Language("TypeScript", (".ts", ".mts", ".cts"), "typescript:language_typescript", "typescript", mend="ts"),
     Language("TSX", (".tsx",), "typescript:language_tsx", "typescript"),
     Language("Go", (".go",), query="go"),
     Language("Rust", (".rs",), query="rust"),
     Language("Java", (".java",), query="java"),
     Language("Kotlin", (".kt", ".kts"), query="kotlin"),
     Language("Scala", (".scala", ".sc", ".sbt"), query="scala"),
-    Language("C", (".c", ".h"), query="c", macros=True),
+    Language("C", (".c", ".h"), query="c", mend="c"),
     Language(
-        "C++", (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp", ".inl", ".cu", ".ino"), query="cpp", macros=True
+        "C++", (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp", ".inl", ".cu", ".ino"), query="cpp", mend="c"
     ),
     Language("C#", (".cs", ".csx"), query="c_sharp"),
     Language(

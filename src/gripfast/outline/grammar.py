@@ -26,7 +26,7 @@ from gripfast.outline.definition import Definition, Parsed, Span, nested
 from gripfast.outline.mending import Attempt, attempts, bodies_with, emptied
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Query, Tree
+    from tree_sitter import Node, QueryCursor, Tree
     from tree_sitter import Parser as TreeParser
 
     from gripfast.outline.language import Language
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_FAULTS = 100
 LONGEST_NAME = 200
 _EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<=\*/\n)(?=[A-Za-z_@$#])")
+_ANY_DEPTH = 0xFFFFFFFF
 _ALL_HEAD = frozenset({"function", "method", "declaration"})  # without a body they are a signature and nothing else
 _AROUND_A_NAME = frozenset({"parenthesized_declarator", "reference_declarator", "attributed_declarator"})
 _PARTS = frozenset("name body head scope declarator inner wrap mark called tag attribute".split())
@@ -55,14 +56,14 @@ def query_text(name: str) -> str:
 
 
 @functools.cache
-def _loaded(module: str, function: str, query: str) -> tuple[TreeParser, Query]:
-    from tree_sitter import Language, Parser, Query  # noqa: PLC0415 - of the extra
+def _loaded(module: str, function: str, query: str) -> tuple[TreeParser, QueryCursor]:
+    from tree_sitter import Language, Parser, Query, QueryCursor  # noqa: PLC0415 - of the extra
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some grammars are wrapped the old way
         pointer: Any = getattr(_bound(module), function)()
         language = Language(pointer)  # pyright: ignore[reportDeprecated] - which way depends on the grammar
-    return Parser(language), Query(language, query_text(query))
+    return Parser(language), QueryCursor(Query(language, query_text(query)))
 
 
 def _bound(module: str) -> Any:
@@ -80,21 +81,34 @@ def _bound(module: str) -> Any:
 
 def parsed(source: bytes, language: Language) -> Parsed:
     """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
-    parser, query = _loaded(language.module, language.function, language.query)
-    trailing = language.comment[0].encode() if language.docstring else b""
+    parser, cursor = _loaded(language.module, language.function, language.query)
+    query = _Query(cursor, language.shallow, language.comment[0].encode() if language.docstring else b"")
     tree, attempt, faults = _best(source, parser, language.mend)
-    definitions = _read(source, tree, query, trailing, attempt.marks)
+    definitions = _read(source, tree, query, attempt.marks)
     if faults and language.mend == "c":
         ends = {end for (_, end), _ in definitions}
         lost = [body for body in bodies_with(faults, attempt.source) if body[1] not in ends]
         if lost:
             tree = _less_faulty(tree, parser.parse(emptied(attempt.source, lost)))
-            definitions = _read(source, tree, query, trailing, attempt.marks)
+            definitions = _read(source, tree, query, attempt.marks)
     found = _Piece(definitions, faults)
     if tree.root_node.is_error:
-        pieces = [_piece(piece, parser.parse(piece), query, trailing, at) for piece, at in _pieces(attempt.source)]
+        pieces = [_piece(piece, parser.parse(piece), query, at) for piece, at in _pieces(attempt.source)]
         found = max(found, _joined(pieces), key=lambda one: len(one.definitions))
     return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
+
+
+class _Query(NamedTuple):
+    """`shallow` as for a language; `trailing` begins a comment where only indentation ends a definition."""
+
+    cursor: QueryCursor
+    shallow: bool
+    trailing: bytes
+
+    def matches(self, root: Node) -> list[tuple[int, dict[str, list[Node]]]]:
+        """Where something does not parse, anything may lie deeper than it should."""
+        self.cursor.set_max_start_depth(1 if self.shallow and not root.has_error else _ANY_DEPTH)
+        return self.cursor.matches(root)
 
 
 def _best(source: bytes, parser: TreeParser, mend: str) -> tuple[Tree, Attempt, list[tuple[int, int]]]:
@@ -136,25 +150,17 @@ def _joined(pieces: list[_Piece]) -> _Piece:
     )
 
 
-def _read(
-    source: bytes, tree: Tree, query: Query, trailing: bytes, marks: dict[int, int]
-) -> list[tuple[Span, Definition]]:
-    reading = _Reading(source, trailing, dict(marks))
-    for pattern, captures in _matches(query, tree):
+def _read(source: bytes, tree: Tree, query: _Query, marks: dict[int, int]) -> list[tuple[Span, Definition]]:
+    reading = _Reading(source, query.trailing, dict(marks))
+    for pattern, captures in query.matches(tree.root_node):
         reading.take(pattern, captures)
     return reading.done()
 
 
-def _piece(source: bytes, tree: Tree, query: Query, trailing: bytes, at: tuple[int, int]) -> _Piece:
-    (start, row), found = at, _read(source, tree, query, trailing, {})
+def _piece(source: bytes, tree: Tree, query: _Query, at: tuple[int, int]) -> _Piece:
+    (start, row), found = at, _read(source, tree, query, {})
     definitions = [((a + start, b + start), each.moved(row)) for (a, b), each in found]
     return _Piece(definitions, [(first + row, last + row) for first, last in _faults(tree)])
-
-
-def _matches(query: Query, tree: Tree) -> list[tuple[int, dict[str, list[Node]]]]:
-    from tree_sitter import QueryCursor  # noqa: PLC0415 - of the extra
-
-    return QueryCursor(query).matches(tree.root_node)
 
 
 def _faults(tree: Tree) -> list[tuple[int, int]]:

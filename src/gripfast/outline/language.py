@@ -25,6 +25,7 @@ class Language(NamedTuple):
     shebangs: tuple[str, ...] = ()
     engine: Engine = "grammar"
     data: bool = False
+    shallow: bool = False  # the query's patterns begin at the root or right below: the rest need not be searched
     mend: str = ""  # what in it no grammar reads; see mending.py
 
     @property

@@ -16,7 +16,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language("JavaScript", (".js", ".mjs", ".cjs", ".jsx"), query="javascript", shebangs=("node",)),
     Language("TypeScript", (".ts", ".mts", ".cts"), "typescript:language_typescript", "typescript", mend="ts"),
     Language("TSX", (".tsx",), "typescript:language_tsx", "typescript"),
-    Language("Go", (".go",), query="go"),
+    Language("Go", (".go",), query="go", shallow=True),
     Language("Rust", (".rs",), query="rust"),
     Language("Java", (".java",), query="java"),
     Language("Kotlin", (".kt", ".kts"), query="kotlin"),
@@ -50,15 +50,23 @@ LANGUAGES: tuple[Language, ...] = (
     Language("PowerShell", (".ps1", ".psm1"), query="powershell", comment=_HASH),
     Language("Solidity", (".sol",), query="solidity"),
     Language("GraphQL", (".graphql", ".gql"), query="graphql", comment=_HASH),
-    Language("Make", (".mk",), query="make", comment=_HASH, names=("Makefile", "GNUmakefile", "makefile")),
+    Language(
+        "Make", (".mk",), query="make", comment=_HASH, shallow=True, names=("Makefile", "GNUmakefile", "makefile")
+    ),
     Language(
         "Dockerfile", (".dockerfile",), query="dockerfile", comment=_HASH, names=("Dockerfile", "Containerfile")
     ),
     Language("Markdown", (".md", ".markdown", ".mdx"), comment=(), engine="markdown"),
-    Language("JSON", (".json", ".jsonc", ".json5"), query="json", data=True),
-    Language("YAML", (".yaml", ".yml"), query="yaml", comment=_HASH, data=True),
+    Language("JSON", (".json", ".jsonc", ".json5"), query="json", data=True, shallow=True),
+    Language("YAML", (".yaml", ".yml"), query="yaml", comment=_HASH, data=True, shallow=True),
     Language(
-        "TOML", (".toml",), query="toml", comment=_HASH, data=True, names=("Cargo.lock", "poetry.lock", "uv.lock")
+        "TOML",
+        (".toml",),
+        query="toml",
+        comment=_HASH,
+        data=True,
+        shallow=True,
+        names=("Cargo.lock", "poetry.lock", "uv.lock"),
     ),
     *(Language(dialect.name, dialect.suffixes, comment=(";",), engine="lisp") for dialect in DIALECTS),
 )

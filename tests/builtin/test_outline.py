@@ -217,6 +217,27 @@ def test_the_limit_folds_inner_definitions_before_it_cuts(tmp_path: Path) -> Non
     assert 'Read(file_path="a.py", offset=' in cut
 
 
+def test_a_long_file_keeps_the_names_of_its_methods_and_gives_up_all_else_for_them(tmp_path: Path) -> None:
+    method = "    def {}(\n        self,\n        a,\n    ):\n        a = 1\n        return a\n\n"
+    methods = "".join(method.format(f"m{n}") for n in range(40)) + method.format("large").replace(
+        "return", "a\n        " * 9
+    )
+    make(tmp_path, {"a.py": f"class Big:\n{methods}"})
+    names = ["class Big:", *(f"    def m{n}(" for n in range(40)), "    def large("]
+    marked = text(tmp_path, "outline", path="a.py", limit=100)
+    assert list(shown(marked).values()) == names and len(folds(marked)) == 41
+    bare = text(tmp_path, "outline", path="a.py", limit=60)
+    assert list(shown(bare).values()) == names and not folds(bare)
+    assert "[folds are not marked to keep to the limit; 42 of " in bare
+    assert bare.endswith('name_pattern="Big.large" shows that in full]')
+
+
+def test_a_name_that_comes_last_is_shown(tmp_path: Path) -> None:
+    members = "".join(f"    int member{n};\n" for n in range(40))
+    make(tmp_path, {"a.c": f"typedef struct {{\n{members}}} box_t;\n"})
+    assert list(shown(text(tmp_path, "outline", path="a.c")).values()) == ["typedef struct {", "} box_t;"]
+
+
 # --- broken, unknown, other formats ---
 
 
@@ -320,10 +341,24 @@ def test_deep_nesting_is_answered_and_the_server_lives(tmp_path: Path, name: str
 
 
 def test_a_hundred_megabytes_are_refused_and_nine_are_not_parsed(tmp_path: Path) -> None:
-    make(tmp_path, {"a.py": b"x = 1\n" * 17_000_000, "b.py": b"def f():\n    return 1\n" * 450_000})
+    make(tmp_path, {"a.py": b"x = 1\n" * 17_000_000, "b.py": b"def f():\n    return '%s'\n" % (b"x" * 200) * 42_000})
     assert code(tmp_path, "outline", path="a.py") == "SIZE_LIMIT_EXCEEDED"
     answer = text(tmp_path, "outline", path="b.py")
     assert "too large to be parsed" in answer and len(answer) < 70_000
+
+
+def test_millions_of_short_lines_are_refused_before_they_take_memory(tmp_path: Path) -> None:
+    make(tmp_path, {"a.txt": b"a\n" * 600_000})
+    message = call(tmp_path, "outline", path="a.txt")
+    assert message.error is not None and message.error.code == "SIZE_LIMIT_EXCEEDED"
+    assert "600000 lines; outline takes at most 500000" in message.text
+
+
+def test_a_view_of_more_definitions_than_fit_ends_with_the_call_that_shows_the_rest() -> None:
+    count = 100_000
+    found = Parsed(tuple(Definition("function", f"f{n}", n, n, n, n) for n in range(1, count + 1)))
+    view = collapsed(SourceText(["x"] * count), found, limit=50)
+    assert view.rows == tuple(range(1, 51)) and view.cut == 51
 
 
 def test_nuls_are_binary_and_odd_bytes_are_shown(tmp_path: Path) -> None:
@@ -472,6 +507,6 @@ def test_rows_and_folds_never_overlap_and_leave_out_only_what_has_no_words(
         covered += range(row.first, row.last + 1) if isinstance(row, Fold) else [row]
     assert covered == sorted(set(covered)) and all(1 <= row <= len(lines) for row in covered)
     assert len(view.rows) <= limit
-    if view.cut is None:
+    if view.cut is None and view.marks:
         missing = set(range(1, len(lines) + 1)) - set(covered)
         assert {lines[row - 1].strip() for row in missing} <= {"", "}", "# words"}

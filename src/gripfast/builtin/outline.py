@@ -153,6 +153,8 @@ def _notes(view: FoldedView, outline: Outline, shown: str, count: int, cut: int 
         said.append(f"does not parse at {places}{more}")
     if view.depth is not None:
         said.append("inner definitions are folded to keep to the limit")
+    if not view.marks:
+        said.append("folds are not marked to keep to the limit")
     if cut is not None:
         said.append(f'the rest from line {cut} on: Read(file_path="{shown}", offset={cut - 1})')
     if not view.total:
@@ -175,15 +177,17 @@ def _call(view: FoldedView, outline: Outline, shown: str) -> str:
     definitions = outline.found.definitions
     folds = {row.first: row for row in view.rows if isinstance(row, Fold)}
     inside = [
-        (definitions[index], folds[first])
+        (definitions[index], _size(folds[first]))
         for first, around in enclosing(definitions, folds)
         for index in around
         if definitions[index].name and definitions[index].head < first
     ]
+    if not view.marks:
+        inside = [(each, each.end - each.head) for each in definitions if each.name]
     if not inside:
         first = max(folds.values(), key=_size).first if folds else 1
         return f"Read with offset={first - 1} shows what is folded"
-    definition, _ = max(inside, key=lambda pair: (pair[0].kind in BODIES, _size(pair[1]), pair[0].depth))
+    definition, _ = max(inside, key=lambda pair: (pair[0].kind in BODIES, pair[1], pair[0].depth))
     return f'name_pattern="{_pattern(definition, definitions)}" shows that in full'
 
 

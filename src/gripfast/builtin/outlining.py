@@ -23,6 +23,7 @@ from gripfast.outline.map import tops
 from gripfast.outline.text import SourceText, lines_of
 
 LARGEST = 64 * 1024 * 1024
+MOST_LINES = 500_000
 LARGEST_PARSED = 8 * 1024 * 1024
 MOST_REMEMBERED = 200_000  # definitions, of all files together
 ENGINE = "gripfast.outline.engine:answer"
@@ -125,6 +126,8 @@ def _source(file: OpenFile, shown: str, encoding: str | None) -> _Source:
             f"`{shown}` has {file.stat.st_size} bytes; outline takes at most {LARGEST}. Use Grep or Read"
         )
     content = file.content()
+    if (count := content.count(b"\n")) > MOST_LINES:
+        raise SizeLimitExceeded(f"`{shown}` has {count} lines; outline takes at most {MOST_LINES}. Use Grep or Read")
     if shown.endswith(".ipynb") and (cells := notebook(content)) is not None:
         return _Source(SourceText(lines_of(cells[0])), b"", None)
     text, notes = _decoded(content, shown, encoding)

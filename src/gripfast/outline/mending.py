@@ -87,6 +87,12 @@ _LONG_DEFINE = re.compile(rb"#[ \t]*define\b(?:[^\n]*\\\r?\n)+[^\n]*")
 _COMMENT = re.compile(rb"/\*.*?\*/")
 _EXTERN_C = re.compile(rb"#[ \t]*if[^\n]*__cplusplus[^\n]*\n\s*(?:extern[ \t]+\"C\"\s*\{|\})[^\n]*\n\s*#[ \t]*endif")
 _ALONE = re.compile(rb"\n[A-Z][A-Z0-9_]{2,}\([^;{}\n]*\)[ \t]*(?=\n(?:\s*\n|#|[A-Z]|/))")
+_ALONE_INSIDE = re.compile(rb"(?<=[{};:\n]\n)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([^;{}\n]*\))?[ \t]*(?=\n)")
+_CLASS_MACRO = re.compile(
+    rb"(class|struct)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([^;{}\n]*\))?(?=[ \t]+\w+\s*(?:final\s*)?[:{\n])"
+)
+_END_MACRO = re.compile(rb"(?:\)|const|override|final)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([\w ]*\))?(?=\s*[{;])")
+_UNDERSCORED = re.compile(rb"[ \t\n]_[A-Z][A-Z0-9_]{3,}\b(?:\([\w ]*\))?(?=[ \t]*\n?[ \t]*[A-Za-z_~{:;])")
 _HIDDEN_PROTOTYPE = re.compile(rb"(OF|__P|PARAMS|PROTO)\((\([^;{}]*?\))\)(?=\s*;)")
 _WORD_BEFORE_TYPE = re.compile(
     rb"\n(?!(?:static|extern|inline|const|unsigned|signed|long|short|typedef|register|volatile|return|else|struct|union"
@@ -95,6 +101,7 @@ _WORD_BEFORE_TYPE = re.compile(
 )
 _WORD_BEFORE_STAR = re.compile(rb"[A-Z][A-Z0-9_]+(?=[ \t]*\*)")
 _NO_TYPES = (b"define", b"const", b"return", b"static", b"extern", b"inline", b"volatile", b"register", b"case")
+_OPERATORS = tuple(bytes([each]) for each in b"(,=+-/&|!<*?[%^~.")
 _UNIT = re.compile(rb"[0-9] [A-Z][A-Z0-9_]*\b")
 _RESTRICT = re.compile(rb"[A-Z_]*RESTRICT\b(?!\s*\()")
 
@@ -105,6 +112,10 @@ def _without_what_only_the_preprocessor_knows(source: bytes) -> bytes:
     )  # its text ends there for a grammar
     source = _EXTERN_C.sub(_blank, source)
     source = _ALONE.sub(_blank, source)
+    source = _ALONE_INSIDE.sub(_blank, source)  # `Q_OBJECT`
+    source = _CLASS_MACRO.sub(_all_but_first_word, source)  # `class LIB_API Box {`
+    source = _END_MACRO.sub(_all_but_first_word, source)  # `int size() const LIB_NOEXCEPT {`
+    source = _UNDERSCORED.sub(_attribute, source)  # `_GLIBCXX_CONSTEXPR void f()`
     source = _HIDDEN_PROTOTYPE.sub(
         lambda found: b" " * (len(found[1]) + 1) + found[2] + b" ", source
     )  # `f OF((int));`
@@ -113,7 +124,28 @@ def _without_what_only_the_preprocessor_knows(source: bytes) -> bytes:
     source = _UNIT.sub(lambda found: found[0][:1] + b" " * (len(found[0]) - 1), source)  # `64 KB`
     if b"RESTRICT" in source:
         source = _RESTRICT.sub(_blank, source)
-    return _BODY.sub(lambda found: _first_branches(found[0]), source)
+    end = _last_end(source)
+    return _BODY.sub(lambda found: _first_branches(found[0]), source[:end]) + source[end:]
+
+
+def _last_end(source: bytes) -> int:
+    """Where the last function ends: looking for the end of one behind it would cost a walk to the end of the text."""
+    closing = source.rfind(b"\n}")
+    return 0 if closing < 0 else source.find(b"\n", closing + 1) % (len(source) + 1)
+
+
+def _all_but_first_word(found: re.Match[bytes]) -> bytes:
+    first = found[0].split()[0]
+    return first + b" " * (len(found[0]) - len(first))
+
+
+def _attribute(found: re.Match[bytes]) -> bytes:
+    """Nothing instead of a word where a declaration may begin or go on; not in an expression or a directive."""
+    start = found.start()
+    line = found.string[found.string.rfind(b"\n", 0, start) + 1 : start].strip()
+    before = line or found.string[max(0, start - 200) : start].rstrip()
+    is_used = before.endswith((*_OPERATORS, b"return", b"case")) and not before.endswith(b"*/")
+    return found[0] if is_used or line.startswith(b"#") else _NO_SPACE.sub(b" ", found[0])
 
 
 def _qualifier(found: re.Match[bytes]) -> bytes:
@@ -147,7 +179,7 @@ def bodies_with(faults: list[tuple[int, int]], source: bytes) -> list[tuple[int,
     """The functions that have one of these rows inside, by where they open and end if one goes by the left edge."""
     row, counted = 1, 0
     found: list[tuple[int, int]] = []
-    for body in _BODY.finditer(source):
+    for body in _BODY.finditer(source, 0, _last_end(source)):
         start, end = source.index(b"{", body.start()), body.end()
         row += source.count(b"\n", counted, start)
         last = row + source.count(b"\n", start, end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 
 from gripfast.outline.definition import BODIES, Definition, Parsed
 from gripfast.outline.docs import doc_row, is_remark
@@ -43,6 +43,7 @@ class FoldedView:
     total: int
     matches: int = 0
     depth: int | None = None  # deeper definitions were folded to keep to the limit
+    marks: bool = True  # folds are among the rows
     cut: int | None = None
 
     @property
@@ -64,7 +65,12 @@ class Detail:
 
     docs: bool = True
     lists: bool = True  # all of a long list of constants
+    signatures: bool = True  # else only the row that has the name
+    marks: bool = True  # where something is folded
     share: float = 1e9
+
+
+LEAST = Detail(docs=False, lists=False, signatures=False, marks=False)
 
 
 def collapsed(text: SourceText, found: Parsed, limit: int = 1000) -> FoldedView:
@@ -74,36 +80,59 @@ def collapsed(text: SourceText, found: Parsed, limit: int = 1000) -> FoldedView:
         return FoldedView(tuple(range(1, total + 1)), total)
     visible = _visible(found.definitions)
     deepest = max((each.depth for each in visible), default=0)
-    broken = _broken(found, visible)
-    folded: list[int | Fold] = []
-    depth = deepest
-    ample = 2 if total < SHORT_FILE else 1
-    for depth, detail in _details(deepest):
-        folded = _folded(text, broken | _heads(text, visible, depth, detail))
-        if len(folded) <= limit and _share(text, folded) <= detail.share * ample:
-            break
+    depth, detail, folded = _fitting(text, visible, _broken(found, visible), deepest, limit)
     if _share(text, folded) > 0.9:
-        folded = list(range(1, total + 1))
-    shown, cut = _cut(folded, limit)
-    return FoldedView(tuple(shown), total, depth=depth if depth < deepest else None, cut=cut)
+        folded = range(1, total + 1)
+    rows, cut = _cut(folded, limit)
+    return FoldedView(tuple(rows), total, 0, depth if depth < deepest else None, detail.marks, cut)
+
+
+def _fitting(
+    text: SourceText, visible: list[Definition], broken: set[int], deepest: int, limit: int
+) -> tuple[int, Detail, Sequence[int | Fold]]:
+    """The first of the details whose view is short enough, or the least. Those that can't be are not tried: a hostile
+    file has hundreds of thousands of definitions."""
+    ample = 2 if len(text.lines) < SHORT_FILE else 1
+    least = _least_rows(visible, deepest)
+    for depth, detail in _details(deepest):
+        if least[depth] <= limit:
+            shown = broken | _heads(text, visible, depth, detail)
+            folded = _folded(text, shown) if detail.marks else sorted(shown)
+            if len(folded) <= limit and _share(text, folded) <= detail.share * ample:
+                return depth, detail, folded
+    top = islice((each for each in visible if not each.depth), limit + 1)
+    return 0, LEAST, sorted({each.line for each in top})
+
+
+def _least_rows(visible: list[Definition], deepest: int) -> list[int]:
+    """For each depth, how many rows it takes to name everything down to it but for lists of constants."""
+    rows: list[set[int]] = [set() for _ in range(deepest + 1)]
+    for each in visible:
+        if each.kind not in _WORDLESS:
+            rows[each.depth].add(each.line)
+    return list(accumulate(map(len, rows)))
 
 
 def matching(text: SourceText, found: Parsed, wanted: Wanted, limit: int = 1000) -> FoldedView:
     """What is asked for, in full, with the heads of what it lies in. No rows if nothing matches."""
     rows, count = _wanted_rows(text, found.definitions, wanted)
-    shown, cut = _cut(_folded(text, rows), limit) if rows else ([], None)
+    if not rows:
+        return FoldedView((), len(text.lines))
+    shown, cut = _cut(_folded(text, rows), limit)
     return FoldedView(tuple(shown), len(text.lines), count, cut=cut)
 
 
 def _details(deepest: int) -> Iterator[tuple[int, Detail]]:
-    """From the most to the least: without the words, without long lists of constants, level by level."""
+    """From the most to the least: without the words, without long lists of constants, a row each, by level."""
     yield deepest, Detail(share=0.25)
     yield deepest, Detail(docs=False, share=0.4)
+    yield deepest, Detail(docs=False, lists=False)
+    yield deepest, Detail(docs=False, lists=False, signatures=False)
     for depth in range(deepest, -1, -1):
-        yield depth, Detail(docs=False, lists=False)
+        yield depth, LEAST
 
 
-def _share(text: SourceText, folded: list[int | Fold]) -> float:
+def _share(text: SourceText, folded: Sequence[int | Fold]) -> float:
     """About what part of the text is shown, by characters and with the numbers."""
     shown = sum(len(text.lines[row - 1]) + 8 if isinstance(row, int) else 12 for row in folded)
     return shown / (text.characters or 1)
@@ -196,10 +225,23 @@ def _heads(text: SourceText, visible: Iterable[Definition], depth: int, detail: 
         runs[each.depth] = runs.get(each.depth, 0) + 1 if each.kind in _WORDLESS else 0
         if each.depth > depth or (runs[each.depth] > LONG_LIST and not detail.lists):
             continue
-        rows.update(_head_rows(each))
+        rows.update(_shown_of(text, each, detail.signatures))
         if detail.docs and each.kind not in _WORDLESS and (doc := doc_row(text, each)):
             rows.add(doc)
     return rows
+
+
+def _shown_of(text: SourceText, each: Definition, signature: bool) -> Iterator[int]:
+    """The signature, or only the row of it that has the name: in some styles the result's type has one of its own.
+    The name of a `typedef struct { … } name;` comes last."""
+    rows = _head_rows(each)
+    named = next((row for row in rows if row >= each.line and each.own_name in text.lines[row - 1]), None)
+    if signature or named is None:
+        yield from rows if signature else (each.line,)
+    else:
+        yield named
+    if named is None and each.own_name in text.lines[each.end - 1]:
+        yield each.end
 
 
 def _folded(text: SourceText, rows: set[int]) -> list[int | Fold]:
@@ -230,7 +272,7 @@ def _is_spare(line: str, comment: tuple[str, ...]) -> bool:
     return not bare or bare == "{" or (bool(comment) and is_remark(bare, comment))
 
 
-def _cut(rows: list[int | Fold], limit: int) -> tuple[list[int | Fold], int | None]:
+def _cut(rows: Sequence[int | Fold], limit: int) -> tuple[Sequence[int | Fold], int | None]:
     if len(rows) <= limit:
         return rows, None
     following = rows[limit]

@@ -317,6 +317,18 @@ async def test_a_no_about_a_protected_name_leaves_every_file_of_the_patch_as_it_
     assert tree(bench.root) == {".envrc": b"x\n"}
 
 
+async def test_a_patch_that_would_make_a_repository_is_taken_back_whole(bench: Bench) -> None:
+    """Half-way its directory begins to look like a repository and is protected; what was written is taken back."""
+    bench.put("src/main.py", "orig\n")
+    await bench.ok("Read", file_path="src/main.py")
+    names = ("evil.py", "HEAD", "objects/x", "refs/x")
+    hunks = ["*** Update File: src/main.py\n@@\n-orig\n+changed", *(f"*** Add File: src/{one}\n+x" for one in names)]
+    patch = "*** Begin Patch\n" + "\n".join(hunks) + "\n*** End Patch\n"
+    assert "the inside of a git repository" in await bench.fails("SANDBOX_VIOLATION", "apply_patch", patch=patch)
+    assert bench.bytes_of("src/main.py") == b"orig\n"
+    assert [path.name for path in (bench.root / "src").iterdir()] == ["main.py"]
+
+
 async def test_what_configures_git_is_never_a_question(bench: Bench) -> None:
     hunks = ("*** Add File: ok\n+x", "*** Add File: .git/hooks/pre-commit\n+x")
     message, questions = await judged(bench.root, ALLOWED, framed(*hunks), yes=True)

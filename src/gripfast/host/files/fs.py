@@ -150,10 +150,10 @@ class ScopedFs:
         """A directory, open for listing and as the start of a walk or a search."""
         return open_directory(self._paths, path)
 
-    def writable_entry(self, absolute: str, *, lifted: bool = False) -> ResolvedPath:
+    def writable_entry(self, absolute: str, *, lifted: bool = False, restoring: bool = False) -> ResolvedPath:
         """The place of a name itself, no link followed, if it may be written; for undo and transactions. `lifted`:
-        a person has allowed a protected name."""
-        return writable_entry(self._paths, absolute, lifted=lifted)
+        a person has allowed a protected name. `restoring`: a transaction takes back what it did there."""
+        return writable_entry(self._paths, absolute, lifted=lifted, restoring=restoring)
 
     def is_link(self, path: WorkPath) -> bool:
         """Whether the name at the end of a path is a symbolic link."""

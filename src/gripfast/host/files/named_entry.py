@@ -15,8 +15,11 @@ from gripfast.host.kernel.openat2 import DIRECTORY_FLAGS
 from gripfast.text.escape import escaped
 
 
-def writable_entry(paths: ScopedPaths, absolute: str, *, lifted: bool = False) -> ResolvedPath:
-    """The place of a name, if it may be written; with `lifted`, a protected one as well. Close it when done."""
+def writable_entry(
+    paths: ScopedPaths, absolute: str, *, lifted: bool = False, restoring: bool = False
+) -> ResolvedPath:
+    """The place of a name, if it may be written; with `lifted`, a protected one as well; with `restoring`, whatever
+    protects it. Close it when done."""
     found = paths.resolver.root_of(absolute)
     if found is None or not found[1]:
         raise SandboxViolation(f"`{escaped(absolute)}` is not inside the workspace")
@@ -28,7 +31,7 @@ def writable_entry(paths: ScopedPaths, absolute: str, *, lifted: bool = False) -
     place = ResolvedPath(root, fd, name, rest, None if missing else _stat(fd, name), missing)
     try:
         path = WorkPath.recorded(absolute)
-        refuse_unwritable(paths, path.as_lifted() if lifted else path, place)
+        refuse_unwritable(paths, path.as_lifted() if lifted else path, place, restoring=restoring)
     except BaseException:
         place.close()
         raise

@@ -30,13 +30,14 @@ def _refuse_protected_name(paths: ScopedPaths, path: WorkPath) -> None:
         raise _protected(path, reason)
 
 
-def refuse_unwritable(paths: ScopedPaths, path: WorkPath, place: ResolvedPath) -> None:
-    """Raises SandboxViolation for a place that is read-only or protected."""
+def refuse_unwritable(paths: ScopedPaths, path: WorkPath, place: ResolvedPath, *, restoring: bool = False) -> None:
+    """Raises SandboxViolation for a place that is read-only or protected. `restoring`: what was there is put back, so
+    that a protection which began meanwhile must not keep it from that."""
     absolute = place.absolute
     if not place.root.writable and not any(is_below(absolute, one.real) for one in paths.scope.write):
         where = ", ".join(escaped(directory.given) for directory in paths.scope.write) or "nowhere"
         raise SandboxViolation(f"`{escaped(path.text)}` may be read but not written; writable: {where}")
-    reason = protected_by(place, paths.places, paths.scope.protect, lifted=path.lifted)
+    reason = None if restoring else protected_by(place, paths.places, paths.scope.protect, lifted=path.lifted)
     if reason is not None:
         raise _protected(path, reason)
 

@@ -357,7 +357,7 @@ class _Applying:
     def _place(self, step: Step) -> Generator[ResolvedPath | None]:
         """The place of a step. While undoing, None if a directory above it does not exist: nothing was done there."""
         try:
-            place = self._fs.writable_entry(step.path, lifted=step.lifted)
+            place = self._fs.writable_entry(step.path, lifted=step.lifted, restoring=self._lenient)
         except NotFound:
             if not self._lenient:
                 raise

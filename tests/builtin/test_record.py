@@ -524,6 +524,23 @@ async def test_what_is_made_again_is_removed_unasked_without_a_gitignore_too(roo
         assert not (root / "deep" / "__pycache__").exists()
 
 
+async def test_an_environment_of_a_project_is_removed_unasked_and_undo_says_that_it_is_empty(
+    root: Path, state: Path
+) -> None:
+    for path in (".venv", "tools/env"):
+        (root / path / "lib").mkdir(parents=True)
+        (root / path / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        (root / path / "lib64").symlink_to("lib")
+    (root / "pyproject.toml").write_text("[project]\n")
+    async with opened(root, permissions=rule_set("trusted"), record=True, rules="trusted") as session:
+        session.prepare()
+        assert session.record.cover.wait(60)
+        await bash(session, "rm -rf .venv")
+        assert not (root / ".venv").exists()
+        (done,) = (await session.undo()).restored
+        assert (done.path, done.what) == (".venv", "restored empty, because what was in it is not recorded")
+
+
 async def test_without_a_record_rm_is_asked_about(root: Path) -> None:
     async with opened(root, permissions=rule_set("workspace"), record=False) as session:
         assert "nothing is recorded" in await bash(session, "rm a")

@@ -221,6 +221,9 @@ _CHANGING = frozenset(
 )
 
 
+_ONLY_SHOWING = {("stash", "list"), ("stash", "show"), ("worktree", "list")}
+
+
 def may_place_links(argv: Argv) -> bool:
     """Whether a git command may replace files, and so create links. Programs that run the project's code may create
     links too, but they could also write to the link's target directly."""
@@ -228,6 +231,8 @@ def may_place_links(argv: Argv) -> bool:
     while "git" in words:
         words = words[words.index("git") + 1 :]
         command = next((at for at, word in enumerate(words) if word in _CHANGING), None)
+        if command is not None and tuple(words[command : command + 2]) in _ONLY_SHOWING:
+            continue
         if command is not None:
             return not (words[command + 1 : command + 2] in (["-b"], ["-c"]) and len(words) == command + 3)
     return False

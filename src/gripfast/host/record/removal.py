@@ -23,6 +23,7 @@ _MADE_AGAIN = frozenset(
 # These are made again whether git ignores them or not: caches, and what a lock file beside them names.
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 _LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
+_NAME_PACKAGES = ("pyproject.toml", "requirements.txt", "uv.lock", "poetry.lock", "Pipfile", "setup.py")
 _UNRECORDED = frozenset({".git", "node_modules", ".venv"})
 
 Loss: TypeAlias = Callable[[str, os.stat_result], str | None]
@@ -77,7 +78,11 @@ def _problem(pattern: str, loss: Loss, is_ignored: Callable[[str], bool], roots:
 def _is_made_again(path: str, is_ignored: Callable[[str], bool]) -> bool:
     """Whether a directory holds only what a build, an installation or a program makes again."""
     folder, name = os.path.split(path)
-    if name not in _MADE_AGAIN or os.path.islink(path):
+    if os.path.islink(path):
+        return False
+    if os.path.isfile(os.path.join(path, "pyvenv.cfg")):
+        return is_ignored(path) or any(os.path.isfile(os.path.join(folder, file)) for file in _NAME_PACKAGES)
+    if name not in _MADE_AGAIN:
         return False
     locked = name == "node_modules" and any(os.path.isfile(os.path.join(folder, lock)) for lock in _LOCKS)
     return name in _CACHES or locked or is_ignored(path)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from gripfast.errors import InvalidArgument, NotFound, ToolError
+from gripfast.host.files.watch import SKIPPED
 from gripfast.host.record.calls import PathDelta, RecordedCall
 from gripfast.host.record.record import CallEntry, Record
 from gripfast.host.record.states import ABSENT, PathState, state_at
@@ -22,7 +23,7 @@ _ANY_SIZE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A path that was put back: `removed`, `restored` or `mode restored`."""
+    """A path that was put back: `removed`, `restored`, `mode restored`, or a directory of which only the name was."""
 
     path: str
     what: str
@@ -245,6 +246,8 @@ class _Plan:
 def _done(step: Step) -> str:
     if step.after.kind == "absent":
         return "removed"
+    if step.after.kind == "directory" and step.before.kind == "absent" and os.path.basename(step.path) in SKIPPED:
+        return "restored empty, because what was in it is not recorded"
     same = step.before.kind == step.after.kind and step.before.digest == step.after.digest
     return "mode restored" if same and step.after.kind in ("file", "directory") else "restored"
 

@@ -622,6 +622,12 @@ PERSON_GUARDS: tuple[Guard, ...] = (
         f"{APPROVALS} -k two_calls",
     ),
     Guard(
+        "an approval is used by one server",
+        "edges/approvals.py::Approvals._may_use",
+        call("take", by="True"),
+        "tests/edges/test_approvals_servers.py -k 'share_no_yes or only_there'",
+    ),
+    Guard(
         "an approval is used up by the call that runs",
         "edges/approvals.py::Approvals.ask",
         skip("_forget"),

@@ -17,12 +17,14 @@ from gripfast.host.stores.store import EmbeddedStore
 class RedisServer:
     """A redis-server that can be killed and started again in the middle of a test."""
 
-    def __init__(self, binary: str, directory: Path, *, keeps: bool = False, password: str = "") -> None:
-        """`keeps`: it has its data again after a restart."""
+    def __init__(
+        self, binary: str, directory: Path, *, keeps: bool = False, password: str = "", fsync: str = "always"
+    ) -> None:
+        """`keeps`: it has its data again after a restart; `fsync`: how soon what it was given is on the disk."""
         self.url = f"unix://:{password}@{directory}/redis.sock" if password else f"unix://{directory}/redis.sock"
         self._cli = ["redis-cli", "-s", f"{directory}/redis.sock", *(["-a", password] if password else [])]
         self._argv = [binary, "--port", "0", "--unixsocket", f"{directory}/redis.sock", "--save", ""]
-        self._argv += ["--appendonly", "yes" if keeps else "no", "--appendfsync", "always", "--dir", str(directory)]
+        self._argv += ["--appendonly", "yes" if keeps else "no", "--appendfsync", fsync, "--dir", str(directory)]
         self._argv += ["--requirepass", password] if password else []
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

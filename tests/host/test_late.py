@@ -272,6 +272,9 @@ SPECIAL = {
     "no text": "printf '\\377\\0\\n' > $1",
     "too large": "truncate -s 3M $1",
     "closed": "mkdir $1; chmod 0 $1",
+    "a path too long": "printf 'gitdir: %0.sx/' $(seq 3000) > $1",
+    "itself": "echo gitdir: . > $1",
+    "a socket": "/usr/bin/env python3 -c 'import socket, sys; socket.socket(1).bind(sys.argv[1])' $1",
 }
 IN_GIT = (
     "config config.worktree hooks info info/attributes commondir HEAD objects refs worktrees worktrees/w modules "
@@ -290,7 +293,8 @@ def test_anything_in_any_place_that_is_read_is_survived(special: str, sandbox: s
     put = f"put() {{ mkdir -p ${{1%/*}}; rm -rf $1; {SPECIAL[special]}; }}; n=0; "
     put += f"for p in {IN_GIT}; do n=$((n+1)); git init -q r$n; put r$n/.git/$p; done; "
     put += f"for p in {OF_THE_USER}; do put .git/$p; done; "
-    put += "for p in .git .gitmodules .envrc .vscode HEAD; do n=$((n+1)); mkdir r$n; put r$n/$p; done; "
+    names = ".git .gitmodules .envrc .vscode HEAD .hg/hgrc .cargo/config.toml .github/workflows"
+    put += f"for p in {names}; do n=$((n+1)); mkdir r$n; put r$n/$p; done; "
     put += "mkdir -p r/objects r/refs; put r/HEAD; put r/config; "
     more = f"echo x > .envrc; mkdir .vscode; echo x > .vscode/x; git init -q z; printf '{EVIL}' >> z/.git/config"
     taken = {item.path for item in run(root, sandbox, f"{put} {more}", "true")}
@@ -328,6 +332,12 @@ def test_a_strategy_of_git_or_of_the_user_stays(sandbox: str, root: Path) -> Non
     run(root, sandbox, "mkdir .git/sequencer; printf '[options]\n\tstrategy = ort\n' > .git/sequencer/opts")
     assert (root / ".git/rebase-merge/strategy").read_text() == "mine\n"
     assert "ort" in (root / ".git/sequencer/opts").read_text()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_a_bare_repository_brings_nothing_that_others_run_beside_it(sandbox: str, root: Path) -> None:
+    command = "git init -q --bare bare; mkdir -p .github/workflows; echo x > .github/workflows/w.yml"
+    assert [item.path for item in run(root, sandbox, command)] == [f"{root}/.github/workflows"]
 
 
 @pytest.mark.parametrize("sandbox", LEVELS)

@@ -243,9 +243,8 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
 
 def _made(before: Protected, now: Protected) -> Iterator[str]:
     """The directories of repositories and worktrees that a command made."""
-    yield from (
-        os.path.dirname(owner) for owner in before.made | (now.instructions.keys() - before.instructions.keys())
-    )
+    for owner in before.made | (now.instructions.keys() - before.instructions.keys()):
+        yield os.path.dirname(owner) if os.path.basename(owner) == ".git" else owner
     for path in (now.names.keys() - before.names.keys()) | (now.names.keys() & before.loose.keys()):
         if now.names[path].kind == "git" and (os.path.isdir(path) or leads_home(path, now.instructions)):
             yield os.path.dirname(path)

@@ -336,6 +336,19 @@ async def test_what_configures_git_is_never_a_question(bench: Bench) -> None:
     assert tree(bench.root) == {}
 
 
+@pytest.mark.parametrize(
+    "marks", [("HEAD", "objects/x", "refs/x"), ("HEAD", "commondir"), ("head", "Objects/x", "REFS/x")]
+)
+async def test_files_that_make_a_repository_together_are_refused_as_a_whole(
+    marks: tuple[str, ...], bench: Bench
+) -> None:
+    bench.put("src/a", "old\n")
+    hunks = (update("src/a", "old", "new"), *(f"*** Add File: src/{name}\n+x" for name in marks))
+    message, _ = await judged(bench.root, ALLOWED, framed(*hunks), yes=True)
+    assert message.error is not None and message.error.code == "SANDBOX_VIOLATION"
+    assert tree(bench.root) == {"src/a": b"old\n"}
+
+
 async def test_where_nobody_can_be_asked_a_protected_name_is_refused(bench: Bench) -> None:
     bench.put(".envrc", "x\n")
     rules = Permissions("deny", ALLOWED)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -648,3 +649,20 @@ def test_what_commands_made_is_taken_out_though_the_server_was_killed(how: str, 
 def test_an_orderly_session_leaves_no_journal(root: Path, tmp_path: Path) -> None:
     run(root, "bwrap", "true", "git init -q e")
     assert list((tmp_path / "state/gripfast/unfinished").iterdir()) == []
+
+
+def test_what_is_large_and_on_another_disk_stays_under_another_name(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Path("/dev/shm")
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other disk")
+    with tempfile.TemporaryDirectory(dir=elsewhere) as state:
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        taken = run(root, "bwrap", "truncate -s 10G .envrc; mkdir .vscode; echo x > .vscode/x")
+        assert {item.path for item in taken} == {f"{root}/.envrc", f"{root}/.vscode"}
+        assert [path.stat().st_size for path in root.glob(".envrc*")] == [10 << 30]
+        assert not (root / ".envrc").exists()
+        [item] = quarantined()
+        release(item)
+    assert (root / ".vscode/x").read_text() == "x\n"

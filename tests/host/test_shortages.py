@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -179,3 +180,88 @@ async def test_a_refused_start_closes_what_it_opened(tmp_path: Path) -> None:
             await shells.run("true", silent)
         assert descriptors() == before
         await settled(len(below))
+
+
+# ---- threads and memory ----
+
+_SCARCE = """
+import os, resource, sys, threading
+import anyio
+from pathlib import Path
+from gripfast.builtin.session import open_session
+from gripfast.host.files.scope import Scope
+
+async def main(kind, warm, root):
+    Path(root, "a").write_text("text\\n")
+    async with open_session(Scope.workspace(root), record=True) as session:
+        await session.call("Read", {"file_path": "a"})
+        if warm:
+            await session.call("Bash", {"command": "true"})
+        before = resource.getrlimit(kind)
+        now = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(kind, (1 if kind == resource.RLIMIT_NPROC else now + (24 << 20), before[1]))
+        edit = {"file_path": "a", "old_string": "text", "new_string": "new"}
+        calls = {"Bash": {"command": "echo x > b"}, "Grep": {"pattern": "t"}, "Edit": edit, "Glob": {"pattern": "*"}}
+        for name, arguments in calls.items():
+            message = await session.call(name, arguments)
+            if message.error:
+                print(name, message.error)
+        resource.setrlimit(kind, before)
+        message = await session.call("Bash", {"command": "cat a; echo fine"})
+        assert message.text in ("text\\nfine\\n", "new\\nfine\\n"), message.text
+
+threading.stack_size(256 << 20)
+anyio.run(main, int(sys.argv[1]), sys.argv[2] == "warm", sys.argv[3])
+print("closed")
+"""
+
+
+_USABLE = """
+import os, sys, gripfast.builtin.session
+from gripfast.host.program.programs import interpreter
+print(sys.version_info[:2] if os.access(interpreter(), os.X_OK) else "")
+"""
+
+
+def _plain(home: Path) -> list[str]:
+    """The beginning of a command line that runs Python with this package, as a user to whom limits apply."""
+    if os.geteuid() != 0:
+        return [sys.executable]
+    for python in (sys.executable, "/usr/bin/python3"):
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python]
+        done = subprocess.run(
+            [*words, "-c", _USABLE], env=_environment(home), capture_output=True, text=True, check=False
+        )
+        if done.stdout.strip() == str(sys.version_info[:2]):
+            return words
+    pytest.skip("no interpreter here that another user can run")
+
+
+def _common_directory() -> str:
+    for above in map(Path, (tempfile.gettempdir(), "/var/tmp", "/dev/shm")):
+        if above.is_dir() and all(place.stat().st_mode & 0o001 for place in (above, *above.parents)):
+            return str(above)
+    pytest.skip("no directory here that another user can get to")
+
+
+def _environment(home: Path) -> dict[str, str]:
+    path = ":".join([str(Path(__file__).parents[2] / "src"), *filter(None, sys.path)])
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": path, "TMPDIR": str(home)}
+
+
+@pytest.mark.parametrize("warm", ["warm", "cold"])
+@pytest.mark.parametrize("kind", ["RLIMIT_NPROC", "RLIMIT_AS"])
+def test_a_shortage_of_threads_or_memory_is_told_and_loses_nothing(kind: str, warm: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="gripfast-test-", dir=_common_directory()) as place:
+        (root := Path(place) / "ws").mkdir()
+        for path in (Path(place), root):
+            path.chmod(0o777)
+        command = [*_plain(root), "-c", _SCARCE, str(getattr(resource, kind)), warm, str(root)]
+        environment = _environment(Path(place))
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *faults, last = done.stdout.splitlines()
+    assert last == "closed"
+    short = ("no more threads", "no more processes", "not enough memory")
+    assert all(any(word in fault for word in short) for fault in faults), faults
+    assert faults or warm == "warm"

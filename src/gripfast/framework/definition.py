@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import logging
 import threading
@@ -234,7 +235,22 @@ def _tool_error(fault: BaseException, what: str, logger: logging.Logger, consequ
     if isinstance(fault, NotJson):
         return Internal(f"{what} returned a value that is not JSON ({fault}); the log has the traceback")
     kind = type(fault).__name__
+    if shortage := _shortage(fault):
+        return Internal(
+            f"{what} failed{consequence}: {shortage}; try again later", retriable=True, details={"type": kind}
+        )
     return Internal(f"{what} failed with {kind}{consequence}; the log has the traceback", details={"type": kind})
+
+
+def _shortage(fault: BaseException) -> str | None:
+    """What the machine has too little of, if that is why something failed."""
+    if isinstance(fault, MemoryError) or (isinstance(fault, OSError) and fault.errno == errno.ENOMEM):
+        return "there is not enough memory"
+    if isinstance(fault, OSError) and fault.errno in (errno.EMFILE, errno.ENFILE):
+        return "no more files can be opened"
+    if isinstance(fault, OSError) and fault.errno == errno.EAGAIN:
+        return "no more processes can be started"
+    return "no more threads can be started" if "can't start new thread" in str(fault) else None
 
 
 def _tool_errors(fault: BaseException) -> list[ToolError]:

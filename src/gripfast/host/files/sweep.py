@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 from gripfast.host.files.tree_index import TreeIndex
 
@@ -30,9 +31,10 @@ class Sweep:
         self._due = True
         rested = time.monotonic() - self._began >= _REST * self._took
         if rested and (self._thread is None or not self._thread.is_alive()):
-            self._due = False
-            self._thread = threading.Thread(target=self._run, name="gripfast-sweep", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="gripfast-sweep", daemon=True)
+            with suppress(RuntimeError):  # no more threads: the next look compares
+                thread.start()
+                self._thread, self._due = thread, False
 
     def finish(self) -> None:
         """Compares what has not been compared since the last command."""

@@ -58,8 +58,8 @@ class Cover:
 
     def _run(self, work: object) -> None:
         thread = threading.Thread(target=work, name="gripfast-cover", daemon=True)  # pyright: ignore[reportArgumentType] - a callable
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def wait(self, seconds: float) -> bool:
         """Whether everything is covered, waited for."""

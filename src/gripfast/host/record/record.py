@@ -104,8 +104,8 @@ class Record:
 
     def _start_tidying(self) -> None:
         thread = threading.Thread(target=self._tidy, daemon=True)
-        self._background.append(thread)
         thread.start()
+        self._background.append(thread)
 
     def _tidy(self) -> None:
         with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 
 from gripfast.errors import Internal
+from gripfast.host.kernel.shortage import shortages_told
 from gripfast.text.below import is_below
 
 TIMEOUT_SECONDS = 20.0
@@ -60,7 +61,8 @@ def _executables(directory: str) -> Iterable[str]:
 
 def _version(rg: str) -> int | None:
     try:
-        output = ask(rg, ["--version"])[1]
+        with shortages_told():
+            output = ask(rg, ["--version"])[1]
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = re.match(rb"ripgrep (\d+)\.", output)

@@ -64,7 +64,7 @@ class Quarantined:
 
 def take_out(path: str, reason: str) -> Quarantined | None:
     """Moves a file, link or directory into quarantine. None: it is gone already. If the quarantine can't be written,
-    it stays under a name that nobody runs."""
+    or is on another disk and it is large, it stays under a name that nobody runs."""
     try:
         item = _new(path, reason)
     except (OSError, RuntimeError):
@@ -72,7 +72,7 @@ def take_out(path: str, reason: str) -> Quarantined | None:
     taken = item.content.with_name(_TAKEN)
     try:
         with through_parent(path) as place:
-            _move(place, str(taken))
+            _move(place, str(taken), _COPIED_BYTES)
     except OSError as fault:
         shutil.rmtree(taken.parent, ignore_errors=True)
         return None if isinstance(fault, FileNotFoundError) else _set_aside(path, reason)
@@ -89,7 +89,7 @@ def _set_aside(path: str, reason: str) -> Quarantined | None:
             os.rename(place, os.path.join(os.path.dirname(place), name))
     except FileNotFoundError:
         return None
-    return Quarantined("", path, f"{reason}; the quarantine can't be written, so it is now {name}", time.time())
+    return Quarantined("", path, f"{reason}; the quarantine has no room for it, so it is now {name}", time.time())
 
 
 @contextmanager
@@ -215,8 +215,9 @@ def _items() -> Iterator[Quarantined]:
             continue  # somebody else's, or one that is being made
 
 
-def _move(source: str, target: str) -> None:
-    """By rename where both are on one disk; else copied, then removed. Links are moved as links."""
+def _move(source: str, target: str, most: int | None = None) -> None:
+    """By rename where both are on one disk; else copied, at most so many bytes, then removed. Links are moved as
+    links."""
     try:
         os.rename(source, target)
         return
@@ -224,12 +225,12 @@ def _move(source: str, target: str) -> None:
         raise
     except OSError:
         pass
-    if os.path.isdir(source) and not os.path.islink(source):
-        shutil.copytree(source, target, symlinks=True)
-        shutil.rmtree(source)
-    else:
-        shutil.copy2(source, target, follow_symlinks=False)
-        os.unlink(source)
+    try:
+        _copy(source, target, most)
+    except OSError:
+        _remove(target)
+        raise
+    _remove(source)
 
 
 def _copy(source: str, target: str, most: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import threading
 import time
@@ -400,3 +401,19 @@ async def test_a_value_that_json_can_not_hold_is_an_error_that_names_its_type(
     with pytest.raises(Internal, match=r"`gives` returned a value that is not JSON \(dict\); the log"):
         await run(gives)
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (MemoryError(), "there is not enough memory"),
+        (RuntimeError("can't start new thread"), "no more threads can be started"),
+        (OSError(errno.EMFILE, "x"), "no more files can be opened"),
+        (OSError(errno.EAGAIN, "x"), "no more processes can be started"),
+    ],
+    ids=["memory", "threads", "files", "processes"],
+)
+async def test_a_shortage_is_told_and_may_be_tried_again(fault: Exception, words: str) -> None:
+    with pytest.raises(Internal, match=words) as caught:
+        await run(raising(fault))
+    assert caught.value.retriable

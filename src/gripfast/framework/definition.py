@@ -235,11 +235,10 @@ def _tool_error(fault: BaseException, what: str, logger: logging.Logger, consequ
     if isinstance(fault, NotJson):
         return Internal(f"{what} returned a value that is not JSON ({fault}); the log has the traceback")
     kind = type(fault).__name__
-    if shortage := _shortage(fault):
-        return Internal(
-            f"{what} failed{consequence}: {shortage}; try again later", retriable=True, details={"type": kind}
-        )
-    return Internal(f"{what} failed with {kind}{consequence}; the log has the traceback", details={"type": kind})
+    shortage = _shortage(fault)
+    why = f": {shortage}; try again later" if shortage else ""
+    message = f"{what} failed with {kind}{consequence}{why}; the log has the traceback"
+    return Internal(message, retriable=bool(shortage), details={"type": kind})
 
 
 def _shortage(fault: BaseException) -> str | None:
@@ -250,7 +249,8 @@ def _shortage(fault: BaseException) -> str | None:
         return "no more files can be opened"
     if isinstance(fault, OSError) and fault.errno == errno.EAGAIN:
         return "no more processes can be started"
-    return "no more threads can be started" if "can't start new thread" in str(fault) else None
+    is_thread = isinstance(fault, RuntimeError) and fault.args == ("can't start new thread",)
+    return "no more threads can be started" if is_thread else None
 
 
 def _tool_errors(fault: BaseException) -> list[ToolError]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import compileall
 import importlib
 import os
 import tempfile
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import lisp_corpus, peers, report
-from benchmarks.harness import CACHE, ROOT, Run
+from benchmarks.harness import CACHE, Run
 
 GROUPS = [
     *"corridor adapters files servers fleet shell lisp outline".split(),
@@ -31,7 +30,6 @@ def main() -> None:
     run = Run(quick=options.quick)
     load = os.getloadavg()[0]
     CACHE.mkdir(parents=True, exist_ok=True)
-    compileall.compile_dir(ROOT / "src", quiet=1)  # as pip does, also where Python is told to write no bytecode
     if missing := peers.node_peers():
         print(f"note: {missing}")
     start = time.perf_counter()

@@ -155,6 +155,16 @@ async def test_calls_are_shown_with_arguments_answer_and_diff(page: httpx2.Async
     assert call["answer"].startswith("edited `a.txt`")
 
 
+async def test_arguments_of_several_lines_are_shown_as_lines(page: httpx2.AsyncClient, session: Session) -> None:
+    await session.call("Bash", {"command": "cat <<'E'\n\u202e <b>\nE\n", "timeout": 5000})
+    await session.call("Bash", {"command": "echo one\n"})
+    place = await place_of(page)
+    several = await shown(page, "call", place=place, number=1)
+    assert several["fields"] == [["command", "cat <<'E'\n\\u202e <b>\nE\n"], ["timeout", "5000"]]
+    one = await shown(page, "call", place=place, number=2)
+    assert (one["fields"], json.loads(one["arguments"])) == ([], {"command": "echo one\n"})
+
+
 async def test_an_answer_keeps_the_colours_of_what_was_printed(page: httpx2.AsyncClient, session: Session) -> None:
     await session.call("Bash", {"command": "printf '\\033[1;31mred\\033[0m <b>\\342\\200\\256\\n'; exit 3"})
     await session.call("Bash", {"command": "echo plain"})

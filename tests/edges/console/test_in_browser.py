@@ -151,7 +151,8 @@ def test_watch_approve_and_undo(project: Path, browser: Browser) -> None:
     called(project, "Write", '{"file_path": "app/main.py", "content": "def main():\\n    return 42\\n"}')
     with console(project) as link:
         page, faults = opened(browser, link)
-        page.locator("#rows tr").wait_for()
+        page.locator("#rows tr").click()
+        page.locator("#detail pre.field", has_text="def main():\n    return 42\n").wait_for()
         called(project, "Edit", '{"file_path": "app/main.py", "old_string": "42", "new_string": "43"}')
         page.locator('#rows tr[data-number="2"]').click()  # came by itself
         page.locator("#detail .line.added", has_text="return 43").wait_for()

@@ -191,7 +191,7 @@ class ConsoleData:
             answer, printed, arguments = record.answer(call), record.printed(call), record.arguments(call)
         return {
             **self._row(call),
-            "arguments": visible(_cut(_pretty(arguments))),
+            **_arguments(arguments),
             "answer": None if answer is None else visible(_cut(answer)),
             "answer_runs": answer and printed and _in_colour(answer, printed),
             "answer_bytes": call.answer_bytes,
@@ -210,7 +210,7 @@ class ConsoleData:
         paths = [{"path": escaped(change.path), "raw": "", "kind": _kind(change)} for change in one.call.changes]
         return {
             **self._row(one.call, one.server),
-            "arguments": visible(_cut(_pretty(one.call.arguments))),
+            **_arguments(one.call.arguments),
             "answer": None,
             "answer_bytes": one.call.answer_bytes,
             "output_ref": one.call.output_ref,
@@ -321,6 +321,22 @@ def _subject(arguments: str) -> str:
     known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     named = [str(known[name]) for name in _SUBJECTS if name in known]
     return " ".join((named[0] if named else arguments).split())[:_SUBJECT]
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call as JSON; if that would write line breaks as escapes, also each by its name, as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    named = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    has_lines = any(isinstance(one, str) and "\n" in one.rstrip("\n") for one in named.values())
+    if not has_lines or len(text) > _TEXT:
+        return {"arguments": visible(_cut(_pretty(text))), "fields": []}
+    texts = {
+        name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for name, one in named.items()
+    }
+    return {"arguments": "", "fields": [[escaped(name), visible(one)] for name, one in texts.items()]}
 
 
 def _pretty(arguments: str) -> str:

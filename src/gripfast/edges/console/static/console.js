@@ -229,12 +229,17 @@ function showDetail(call) {
       ...fact("Not covered by undo", call.uncovered.join("; ")),
     ),
     make("h3", {}, "Arguments"),
-    make("pre", { tabindex: "0" }, ...coloured(call.arguments)),
+    ...argumentsOf(call),
   ];
   if (call.changes.length) parts.push(...changed(call));
   parts.push(make("h3", {}, "Answer"), make("pre", { tabindex: "0", class: "answer" }, ...answered(call)));
   find("detail").replaceChildren(...parts.filter(Boolean));
   find("detail").hidden = false;
+}
+
+function argumentsOf(call) {
+  if (!call.fields.length) return [make("pre", { tabindex: "0" }, ...coloured(call.arguments))];
+  return call.fields.flatMap(([name, text]) => [make("p", { class: "soft" }, name), make("pre", { tabindex: "0", class: "field" }, text)]);
 }
 
 const notKept = (call) => (call.server ? `The answer and the contents are on server ${call.server}; look and undo there.` : "The text of this answer was not kept.");

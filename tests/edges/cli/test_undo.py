@@ -62,6 +62,13 @@ def test_the_log_shows_each_call_and_what_it_changed(bench: Bench) -> None:
     }
 
 
+def test_without_the_store_the_log_has_the_calls_of_this_machine_and_says_so(bench: Bench, tmp_path: Path) -> None:
+    bench.write("new", "n\n")
+    done = bench.run("log", "--json", "--store", f"unix://{tmp_path}/nobody-listens")
+    assert [json.loads(line)["tool"] for line in done.stdout.splitlines()] == ["Write"]
+    assert "Redis can't be reached; only what was recorded on this machine is shown" in done.stderr
+
+
 def test_the_diff_of_a_call_and_what_was_changed_since(bench: Bench) -> None:
     bench.bash("echo two >> a")
     text = bench.run("diff", "1").output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -13,14 +13,14 @@ from gripfast.edges.cli.options import as_usage_errors
 from gripfast.edges.cli.say import say
 from gripfast.edges.cli.store import chosen_store
 from gripfast.edges.settings import SessionSettings
-from gripfast.errors import InvalidArgument, NotFound
+from gripfast.errors import Internal, InvalidArgument, NotFound
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.record.calls import RecordedCall, read_calls
 from gripfast.host.record.elsewhere import SessionCall, calls_everywhere
 from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import RecordOptions, last_used, session_directory, sessions_of, was_cut_off
 from gripfast.host.stores.redis_sessions import RedisSessions
-from gripfast.host.stores.sessions import SessionStore
+from gripfast.host.stores.sessions import Recorded, SessionStore
 from gripfast.text.near import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,8 +93,8 @@ def find_record(settings: SessionSettings, name: str | None, store: str | None =
     """Raises NotFound if there is no such record, neither here nor in the store."""
     fs = settings.files()
     options = load_config(settings.config_file).record or RecordOptions()
-    shared = None if store is None else RedisSessions(store)
-    known = _sessions(fs.roots[0], shared)
+    shared, there = (None, list[Recorded]()) if store is None else _elsewhere(store)
+    known = _sessions(fs.roots[0], there)
     if not known:
         raise NotFound(f"nothing is recorded for {fs.roots[0]}; was it moved, or `[record] on = false`?")
     if name is None:
@@ -107,10 +107,20 @@ def find_record(settings: SessionSettings, name: str | None, store: str | None =
     raise NotFound(f"no session {name!r} is recorded here; {did_you_mean(name, known)}")
 
 
-def _sessions(root: str, shared: SessionStore | None) -> list[str]:
+def _elsewhere(store: str) -> tuple[SessionStore | None, list[Recorded]]:
+    """The store and the sessions of which it knows; neither, and a word about it, if it does not answer."""
+    shared = RedisSessions(store)
+    try:
+        return shared, shared.recorded()
+    except Internal as fault:
+        say(f"{fault.message}; only what was recorded on this machine is shown", err=True)
+        return None, []
+
+
+def _sessions(root: str, there: Sequence[Recorded]) -> list[str]:
     """The sessions of a workspace, here and on other servers, the newest last."""
     here = {session: last_used(session_directory(root, session)) for session in sessions_of(root)}
-    for one in () if shared is None else shared.recorded():
+    for one in there:
         if one.root == root:
             here[one.session] = max(one.used, here.get(one.session, 0.0))
     return sorted(here, key=lambda session: here[session])

@@ -279,6 +279,31 @@ def test_a_command_whose_session_is_closed_says_so(tmp_path: Path) -> None:
     run(main)
 
 
+def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> None:
+    """Committed as it is, it would undo the other branch's change."""
+    if choose("auto").level != "bwrap":
+        pytest.skip("only bubblewrap keeps the file as it is")
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    (workflows / "ci.yml").write_text("one\n")
+    set_up = """git init -q -b main . && git config user.email a@b && git config user.name a && git add .
+    git commit -qm one
+    git switch -qc other && echo two > .github/workflows/ci.yml && echo x > .github/workflows/new.yml && git add .
+    git commit -qm two && git switch -q main"""
+    subprocess.run(["bash", "-ec", set_up], cwd=tmp_path, check=True)
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto") as session:
+            assert "git could not" not in await bash(session, "git status --short; touch a; git add a")
+            text = await bash(session, "git switch -q other 2>/dev/null; true")
+            assert "[git could not change .github/workflows/ci.yml, because it is protected." in text
+            assert "git restore .github/workflows/ci.yml" in text
+            assert (workflows / "ci.yml").read_text() == "one\n"
+            assert "git could not" not in await bash(session, "git switch -q main 2>/dev/null; true")
+
+    run(main)
+
+
 async def looked(session: Session, until: str) -> str:
     """Looks until a word has come; all of what the looks gave, with the last state."""
     text = ""

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import changed_files, ending, printed, taken_out, with_notes, would_change
-from gripfast.builtin.explained import not_found, refused_writes, unreached_names
+from gripfast.builtin.explained import not_found, refused_writes, stuck_files, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
 from gripfast.clock import monotonic
@@ -200,4 +200,5 @@ def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:
 
 
 def _refused(ended: Ended, fs: ScopedFs, shells: Shells) -> Iterator[str]:
-    return refused_writes(ended.refused, fs, shells.sandbox.words, may_leave=shells.may_leave)
+    yield from stuck_files(ended.stuck, fs)
+    yield from refused_writes(ended.refused, fs, shells.sandbox.words, may_leave=shells.may_leave)

@@ -11,6 +11,7 @@ from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.network import Network
 from gripfast.host.shell.not_found import programs_named
 from gripfast.host.shell.refused import RefusedWrite
+from gripfast.host.shell.stuck import StuckFile
 from gripfast.text.escape import escaped
 
 _MOST = 3
@@ -33,6 +34,18 @@ def refused_writes(
             yield f"[the sandbox refused to write {escaped(fs.show_real(refusal.path))}: {_reason(refusal)}]"
     if may_leave and any(refusal.why in ("outside", "git", "unknown") for refusal in refused):
         yield '[if it must be: Bash(command, outside_sandbox="why") asks the user]'
+
+
+def stuck_files(stuck: Sequence[StuckFile], fs: ScopedFs) -> Iterator[str]:
+    """Notes on protected files that a git command left as they were."""
+    for file in stuck[:_MOST]:
+        path = escaped(fs.show_real(file.path))
+        remedy = f"rm {path}" if file.is_gone else f"git restore {path}"
+        could_not = "remove" if file.is_gone else "change"
+        yield (
+            f"[git could not {could_not} {path}, because it is protected. It is still as it was, so don't commit it; "
+            f"the user can put it right with: {remedy}]"
+        )
 
 
 def _reason(refusal: RefusedWrite) -> str:

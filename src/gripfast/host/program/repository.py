@@ -169,6 +169,35 @@ def _listed(tree: str, index: str, _time: int, _size: int, _inode: int) -> Seque
     return tuple(links[: _MOST_SUBMODULES + 1])
 
 
+def index_of(directory: str) -> str | None:
+    """git's index for a directory; None if it is in no repository."""
+    found = _repository_of(directory)
+    return None if found is None else os.path.join(found[1], "index")
+
+
+def staged(directory: str, paths: Sequence[str]) -> dict[str, str]:
+    """The names of the objects that git's index has for the files at or below these absolute paths."""
+    program = find_program("git", on_path=False)
+    if not paths or not program:
+        return {}
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--literal-pathspecs")
+    listing = subprocess.run(
+        [program, *quiet, "ls-files", "-s", "-z", "--", *paths],
+        cwd=directory,
+        capture_output=True,
+        timeout=30,
+        check=False,
+        env={"HOME": "/"},
+    )
+    found: dict[str, str] = {}
+    for entry in filter(None, listing.stdout.decode("utf-8", "surrogateescape").split("\0")):
+        facts, _, path = entry.partition("\t")
+        mode, name, _ = facts.split(" ")
+        if mode.startswith("100"):
+            found[os.path.join(directory, path)] = name
+    return found
+
+
 def _bytes(path: str) -> bytes:
     try:
         with open(path, "rb") as file:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite
+from gripfast.host.shell.stuck import StuckFile
 
 Reason: TypeAlias = Literal["exited", "timeout", "stopped", "closed", "lost"]
 
@@ -34,6 +35,7 @@ class Ended:
     quarantined: tuple[Quarantined, ...] = ()
     refused: tuple[RefusedWrite, ...] = ()
     unreached: tuple[str, ...] = ()
+    stuck: tuple[StuckFile, ...] = ()
 
     @property
     def shell_code(self) -> int:

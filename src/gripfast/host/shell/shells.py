@@ -41,6 +41,7 @@ from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
+from gripfast.host.shell.stuck import StuckFile, StuckFiles
 from gripfast.host.shell.typing_in import open_ends, require_input, type_in
 
 # Larger pipes make a flood cheaper, but a user's pipes share one allowance: with many commands they stay small.
@@ -108,6 +109,7 @@ class Shells:
         self._outputs: IO[bytes] | None = None
         self._numbers = 0
         self._closed = False
+        self._stuck = StuckFiles(self._roots)
         self._board = board
         self._timer: asyncio.TimerHandle | None = None
         _ALL.add(self)
@@ -176,7 +178,16 @@ class Shells:
         taken = await self._undo_late_names()
         refused = await self.refused(signs, job)
         unreached = tuple(job.broker.proxy.take_refused()) if job.broker.proxy else ()
-        return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached)
+        stuck = await self._stuck_files(job.broker)
+        return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached, stuck=stuck)
+
+    async def _stuck_files(self, broker: BrokerConnection) -> tuple[StuckFile, ...]:
+        """Protected files that git could not change since the last look."""
+        if broker.level != "bwrap" or not self._stuck.has_news(broker.walls):
+            return ()
+        with shortages_passed_over():
+            return await to_thread.run_sync(self._stuck.look, broker.walls)
+        return ()
 
     async def refused(self, signs: Signs, job: Job) -> tuple[RefusedWrite, ...]:
         """The writes that the sandbox refused, by what the command printed."""
@@ -264,7 +275,9 @@ class Shells:
         for shell in self._background.values():
             self._notice(shell)
         await self._brokers.close_unused([job.broker for job in self._jobs.values()])
-        return await (self._outside if outside else self._brokers).current()
+        broker = await (self._outside if outside else self._brokers).current()
+        await self._stuck_files(broker)  # what somebody else did meanwhile
+        return broker
 
     async def _submit(
         self,

@@ -64,6 +64,12 @@ def test_a_computed_name_is_one_name() -> None:
     assert [each.own_name for each in found] == ["Box", "[Symbol.iterator]", "size"]
 
 
+@pytest.mark.parametrize("name", ["C", "C++"])
+def test_tables_and_constants_of_c_are_found_but_no_include_guards(name: str) -> None:
+    source = b"#ifndef A_H\n#define A_H\n#endif\n#define LIMIT 3\nstatic const int *table[] = {\n  1,\n};\nint x;\n"
+    assert table(found_in(source, named(name))) == ["constant LIMIT 4-4-4", "variable table 5-5-7"]
+
+
 def test_what_lies_deeper_than_anyone_nests_is_folded_with_what_is_around_it() -> None:
     """Qualified names of all levels of hostile nesting would take memory that grows with its square."""
     source = b"".join(b" " * level + b"class a%d:\n" % level for level in range(90)) + b" " * 90 + b"x = 1\n"

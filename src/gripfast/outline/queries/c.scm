@@ -8,3 +8,5 @@
   (pointer_declarator declarator: (function_declarator))
   (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator)))]) @declaration
 (preproc_function_def) @macro
+(translation_unit (declaration declarator: (init_declarator declarator: (_) @declarator)) @variable)
+(preproc_def value: (_)) @constant

@@ -162,6 +162,12 @@ MENDED: dict[str, tuple[str, str, list[str]]] = {
         "#define A(x) \\\n  ((x) ? /* one */ \\\n   1 : 2)\nint f(int a) { return 64 KB; }\n",
         ["macro A 1-1-3", "function f 4-4-4"],
     ),
+    "macros that C++ classes have": (
+        "C++",
+        "class LIB_API Box : public Base {\n    Q_OBJECT\n  public:\n    int size() const LIB_NOEXCEPT {\n"
+        "        return 1;\n    }\n    _LIB_CONSTEXPR\n    void\n    open(int a)\n    _LIB_NOEXCEPT;\n};\n",
+        ["class Box 1-1-11", "  function Box.size 4-4-6", "  method Box.open 8-10-10"],
+    ),
     "variance, and members that begin with <": (
         "TypeScript",
         "interface A<in out T, out B = never> {\n  f: Op\n  <R = never>(\n    a: R\n  ): void\n\n"
@@ -188,7 +194,7 @@ def test_rows_are_true_where_the_grammar_alone_is_lost(what: str) -> None:
     assert table(found_in(source.encode(), named(name))) == expected
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=30), st.sampled_from(["c", "ts"]))
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.sampled_from(["c", "c++", "ts"]))
 def test_mending_moves_nothing(pieces: list[bytes], mend: str) -> None:
     source = b"".join(pieces)
     for attempt in attempts(source, mend):

@@ -85,7 +85,7 @@ def parsed(source: bytes, language: Language) -> Parsed:
     query = _Query(cursor, language.shallow, language.comment[0].encode() if language.docstring else b"")
     tree, attempt, faults = _best(source, parser, language.mend)
     definitions = _read(source, tree, query, attempt.marks)
-    if faults and language.mend == "c":
+    if faults and language.mend in ("c", "c++"):
         ends = {end for (_, end), _ in definitions}
         lost = [body for body in bodies_with(faults, attempt.source) if body[1] not in ends]
         if lost:

@@ -23,7 +23,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language("Scala", (".scala", ".sc", ".sbt"), query="scala"),
     Language("C", (".c", ".h"), query="c", mend="c"),
     Language(
-        "C++", (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp", ".inl", ".cu", ".ino"), query="cpp", mend="c"
+        "C++", (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp", ".inl", ".cu", ".ino"), query="cpp", mend="c++"
     ),
     Language("C#", (".cs", ".csx"), query="c_sharp"),
     Language(

@@ -19,9 +19,10 @@ class Attempt(NamedTuple):
 def attempts(source: bytes, mend: str) -> Iterator[Attempt]:
     """Texts to parse until one has no fault, the most promising first."""
     match mend:
-        case "c":
+        case "c" | "c++":
             first = _without_macros(source)
-            yield Attempt(_without_what_only_the_preprocessor_knows(first.source), first.marks)
+            text = _without_what_only_the_preprocessor_knows(first.source)
+            yield Attempt(_without_attributes(text) if mend == "c++" else text, first.marks)
         case "ts":
             text = _typescript(source)
             yield Attempt(text, {})
@@ -31,11 +32,12 @@ def attempts(source: bytes, mend: str) -> Iterator[Attempt]:
             yield Attempt(source, {})
 
 
+_SPACES = bytes(each if each in b" \t\r\n\f\v" else 32 for each in range(256))
+
+
 def _blank(found: re.Match[bytes]) -> bytes:
-    return _NO_SPACE.sub(b" ", found[0])
+    return found[0].translate(_SPACES)
 
-
-_NO_SPACE = re.compile(rb"[^\s]")
 
 # --- C and C++ ---
 
@@ -87,12 +89,12 @@ _LONG_DEFINE = re.compile(rb"#[ \t]*define\b(?:[^\n]*\\\r?\n)+[^\n]*")
 _COMMENT = re.compile(rb"/\*.*?\*/")
 _EXTERN_C = re.compile(rb"#[ \t]*if[^\n]*__cplusplus[^\n]*\n\s*(?:extern[ \t]+\"C\"\s*\{|\})[^\n]*\n\s*#[ \t]*endif")
 _ALONE = re.compile(rb"\n[A-Z][A-Z0-9_]{2,}\([^;{}\n]*\)[ \t]*(?=\n(?:\s*\n|#|[A-Z]|/))")
-_ALONE_INSIDE = re.compile(rb"(?<=[{};:\n]\n)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([^;{}\n]*\))?[ \t]*(?=\n)")
+_ALONE_INSIDE = re.compile(rb"\n[ \t]+_?[A-Z][A-Z0-9_]{3,}\b(?:\([^;{}\n]*\))?[ \t]*(?=\n)")
 _CLASS_MACRO = re.compile(
-    rb"(class|struct)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([^;{}\n]*\))?(?=[ \t]+\w+\s*(?:final\s*)?[:{\n])"
+    rb"(?:class|struct)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([^;{}\n]*\))?(?=[ \t]+\w+\s*(?:final\s*)?[:{])"
 )
-_END_MACRO = re.compile(rb"(?:\)|const|override|final)[ \t]+_?[A-Z][A-Z0-9_]{3,}(?:\([\w ]*\))?(?=\s*[{;])")
-_UNDERSCORED = re.compile(rb"[ \t\n]_[A-Z][A-Z0-9_]{3,}\b(?:\([\w ]*\))?(?=[ \t]*\n?[ \t]*[A-Za-z_~{:;])")
+_END_MACRO = re.compile(rb"[A-Z][A-Z0-9_]{3,}(?:\([\w ]*\))?(?=\s*[{;])")
+_UNDERSCORED = re.compile(rb"_[A-Z][A-Z0-9_]{3,}\b(?:\([\w ]*\))?(?=[ \t]*\n?[ \t]*[A-Za-z_~{:;])")
 _HIDDEN_PROTOTYPE = re.compile(rb"(OF|__P|PARAMS|PROTO)\((\([^;{}]*?\))\)(?=\s*;)")
 _WORD_BEFORE_TYPE = re.compile(
     rb"\n(?!(?:static|extern|inline|const|unsigned|signed|long|short|typedef|register|volatile|return|else|struct|union"
@@ -101,6 +103,7 @@ _WORD_BEFORE_TYPE = re.compile(
 )
 _WORD_BEFORE_STAR = re.compile(rb"[A-Z][A-Z0-9_]+(?=[ \t]*\*)")
 _NO_TYPES = (b"define", b"const", b"return", b"static", b"extern", b"inline", b"volatile", b"register", b"case")
+_ENDS = (b"{", b"}", b";", b":", b"\n")
 _OPERATORS = tuple(bytes([each]) for each in b"(,=+-/&|!<*?[%^~.")
 _UNIT = re.compile(rb"[0-9] [A-Z][A-Z0-9_]*\b")
 _RESTRICT = re.compile(rb"[A-Z_]*RESTRICT\b(?!\s*\()")
@@ -112,10 +115,6 @@ def _without_what_only_the_preprocessor_knows(source: bytes) -> bytes:
     )  # its text ends there for a grammar
     source = _EXTERN_C.sub(_blank, source)
     source = _ALONE.sub(_blank, source)
-    source = _ALONE_INSIDE.sub(_blank, source)  # `Q_OBJECT`
-    source = _CLASS_MACRO.sub(_all_but_first_word, source)  # `class LIB_API Box {`
-    source = _END_MACRO.sub(_all_but_first_word, source)  # `int size() const LIB_NOEXCEPT {`
-    source = _UNDERSCORED.sub(_attribute, source)  # `_GLIBCXX_CONSTEXPR void f()`
     source = _HIDDEN_PROTOTYPE.sub(
         lambda found: b" " * (len(found[1]) + 1) + found[2] + b" ", source
     )  # `f OF((int));`
@@ -128,10 +127,23 @@ def _without_what_only_the_preprocessor_knows(source: bytes) -> bytes:
     return _BODY.sub(lambda found: _first_branches(found[0]), source[:end]) + source[end:]
 
 
+def _without_attributes(source: bytes) -> bytes:
+    """Without the macros that C++ has in its classes."""
+    source = _ALONE_INSIDE.sub(_statement, source)  # `Q_OBJECT`
+    source = _CLASS_MACRO.sub(_all_but_first_word, source)  # `class LIB_API Box {`
+    source = _END_MACRO.sub(_ending, source)  # `int size() const LIB_NOEXCEPT {`
+    return _UNDERSCORED.sub(_attribute, source)  # `_GLIBCXX_CONSTEXPR void f()`
+
+
 def _last_end(source: bytes) -> int:
     """Where the last function ends: looking for the end of one behind it would cost a walk to the end of the text."""
     closing = source.rfind(b"\n}")
     return 0 if closing < 0 else source.find(b"\n", closing + 1) % (len(source) + 1)
+
+
+def _statement(found: re.Match[bytes]) -> bytes:
+    """Nothing instead of a macro on a line of its own, where the line above ends something."""
+    return _blank(found) if found.string[found.start() - 1 : found.start()] in _ENDS else found[0]
 
 
 def _all_but_first_word(found: re.Match[bytes]) -> bytes:
@@ -139,13 +151,22 @@ def _all_but_first_word(found: re.Match[bytes]) -> bytes:
     return first + b" " * (len(found[0]) - len(first))
 
 
+def _ending(found: re.Match[bytes]) -> bytes:
+    """Nothing instead of a macro between the parameters of a function and its body."""
+    before = found.string[max(0, found.start() - 20) : found.start()]
+    is_after_all = before[-1:].isspace() and before.rstrip().endswith((b")", b"const", b"override", b"final"))
+    return _blank(found) if is_after_all else found[0]
+
+
 def _attribute(found: re.Match[bytes]) -> bytes:
     """Nothing instead of a word where a declaration may begin or go on; not in an expression or a directive."""
     start = found.start()
+    if not found.string[start - 1 : start].isspace():
+        return found[0]
     line = found.string[found.string.rfind(b"\n", 0, start) + 1 : start].strip()
     before = line or found.string[max(0, start - 200) : start].rstrip()
     is_used = before.endswith((*_OPERATORS, b"return", b"case")) and not before.endswith(b"*/")
-    return found[0] if is_used or line.startswith(b"#") else _NO_SPACE.sub(b" ", found[0])
+    return found[0] if is_used or line.startswith(b"#") else _blank(found)
 
 
 def _qualifier(found: re.Match[bytes]) -> bytes:
@@ -169,7 +190,7 @@ def _first_branches(body: bytes) -> bytes:
         elif found and shown:
             shown[-1] = False
         if found or not all(shown):
-            lines[at] = _NO_SPACE.sub(b" ", line)
+            lines[at] = line.translate(_SPACES)
         if found and found[1] == b"endif" and shown:
             shown.pop()
     return b"\n".join(lines)
@@ -193,7 +214,7 @@ def emptied(source: bytes, bodies: list[tuple[int, int]]) -> bytes:
     """With nothing left inside these, so that the parser finds where they end."""
     blank = bytearray(source)
     for start, end in bodies:
-        blank[start + 1 : end - 1] = _NO_SPACE.sub(b" ", source[start + 1 : end - 1])
+        blank[start + 1 : end - 1] = source[start + 1 : end - 1].translate(_SPACES)
     return bytes(blank)
 
 
@@ -211,7 +232,7 @@ def _typescript(source: bytes) -> bytes:
     """Without the variance of type parameters (`<in out T>`), with a semicolon between a member of an interface and
     one that begins with `<` on the next line, with other names for type parameters that are called `type` and members
     that are called `in`, and without escaped quotes in template types."""
-    source = _VARIANCE.sub(lambda found: found[0][:1] + _NO_SPACE.sub(b" ", found[0][1:]), source)
+    source = _VARIANCE.sub(lambda found: found[0][:1] + found[0][1:].translate(_SPACES), source)
     source = _NEXT_MEMBER.sub(_separated, source)
     source = _IN_AS_NAME.sub(lambda found: found[0][:-2] + b"In", source)
     return _TYPE_AS_NAME.sub(b"Type", source).replace(rb"\`", b"  ")

@@ -341,7 +341,13 @@ def test_deep_nesting_is_answered_and_the_server_lives(tmp_path: Path, name: str
 
 
 def test_a_hundred_megabytes_are_refused_and_nine_are_not_parsed(tmp_path: Path) -> None:
-    make(tmp_path, {"a.py": b"x = 1\n" * 17_000_000, "b.py": b"def f():\n    return '%s'\n" % (b"x" * 200) * 42_000})
+    make(
+        tmp_path,
+        {
+            "a.py": b"x = '%s'\n" % (b"x" * 1000) * 100_000,
+            "b.py": b"def f():\n    return '%s'\n" % (b"x" * 200) * 42_000,
+        },
+    )
     assert code(tmp_path, "outline", path="a.py") == "SIZE_LIMIT_EXCEEDED"
     answer = text(tmp_path, "outline", path="b.py")
     assert "too large to be parsed" in answer and len(answer) < 70_000

@@ -15,7 +15,7 @@ from gripfast.outline.definition import DEEPEST, Parsed
 from gripfast.outline.engine import answer, found_in, order_for
 from gripfast.outline.language import Language
 from gripfast.outline.languages import LANGUAGES, language_of, named
-from gripfast.outline.mending import attempts, bodies_with, emptied
+from gripfast.outline.mending import attempts, bodies, emptied
 from outline.expected import EXPECTED
 from outline.samples import SAMPLES
 
@@ -142,9 +142,9 @@ MENDED: dict[str, tuple[str, str, list[str]]] = {
     ),
     "a body that does not parse": (
         "C",
-        "int f(int a)\n{\n    if (y) { (((\n    }\n}\n\n"
-        "int g(void) {\n    if (1) {\n}   }\nint h(void) { return 1; }\n",
-        ["function f 1-1-5", "function g 7-7-9", "function h 10-10-10"],
+        "int f(int a)\n{\n    if (a) {\n    go();\n}\n\nint g(void)\n{\n    go();\n}\n\n"
+        "int h(void) {\n    OPEN({ if (1) {\n}   }\nint i(void) { return 1; }\n",
+        ["function f 1-1-5", "function g 7-7-10", "function h 12-12-14", "function i 15-15-15"],
     ),
     'brackets of extern "C"': (
         "C",
@@ -198,7 +198,7 @@ def test_rows_are_true_where_the_grammar_alone_is_lost(what: str) -> None:
 def test_mending_moves_nothing(pieces: list[bytes], mend: str) -> None:
     source = b"".join(pieces)
     for attempt in attempts(source, mend):
-        for text in (attempt.source, emptied(attempt.source, bodies_with([(2, 2)], attempt.source))):
+        for text in (attempt.source, emptied(attempt.source, bodies(attempt.source))):
             assert len(text) == len(source)
             assert [at for at, byte in enumerate(text) if byte == 10] == [
                 at for at, byte in enumerate(source) if byte == 10

@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gripfast.outline.definition import Definition, Parsed, Span, nested
-from gripfast.outline.mending import Attempt, attempts, bodies_with, emptied
+from gripfast.outline.mending import Attempt, attempts, bodies, emptied
 
 if TYPE_CHECKING:
     from tree_sitter import Node, QueryCursor, Tree
@@ -87,7 +87,7 @@ def parsed(source: bytes, language: Language) -> Parsed:
     definitions = _read(source, tree, query, attempt.marks)
     if faults and language.mend in ("c", "c++"):
         ends = {end for (_, end), _ in definitions}
-        lost = [body for body in bodies_with(faults, attempt.source) if body[1] not in ends]
+        lost = [body for body in bodies(attempt.source) if body[1] not in ends]
         if lost:
             tree = _less_faulty(tree, parser.parse(emptied(attempt.source, lost)))
             definitions = _read(source, tree, query, attempt.marks)

@@ -196,24 +196,16 @@ def _first_branches(body: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def bodies_with(faults: list[tuple[int, int]], source: bytes) -> list[tuple[int, int]]:
-    """The functions that have one of these rows inside, by where they open and end if one goes by the left edge."""
-    row, counted = 1, 0
-    found: list[tuple[int, int]] = []
-    for body in _BODY.finditer(source, 0, _last_end(source)):
-        start, end = source.index(b"{", body.start()), body.end()
-        row += source.count(b"\n", counted, start)
-        last = row + source.count(b"\n", start, end)
-        if any(row < first <= last for first, _ in faults):
-            found.append((start, end))
-        row, counted = last, end
-    return found
+def bodies(source: bytes) -> list[tuple[int, int]]:
+    """Where functions open and end if one goes by the left edge."""
+    found = _BODY.finditer(source, 0, _last_end(source))
+    return [(source.index(b"{", body.start()), body.end()) for body in found]
 
 
-def emptied(source: bytes, bodies: list[tuple[int, int]]) -> bytes:
+def emptied(source: bytes, lost: list[tuple[int, int]]) -> bytes:
     """With nothing left inside these, so that the parser finds where they end."""
     blank = bytearray(source)
-    for start, end in bodies:
+    for start, end in lost:
         blank[start + 1 : end - 1] = source[start + 1 : end - 1].translate(_SPACES)
     return bytes(blank)
 

@@ -145,10 +145,10 @@ class ConsoleData:
     def calls(self, place: str, since: int = 0, most: int = 0, others: str = "") -> dict[str, Any]:
         """The calls that changed since a look, or the last ones, as rows. `others` is what the last answer said about
         the calls on other servers: they are all given again if there is something new."""
-        is_here = recorded_session(place) is not None or not self._others.has(place)
-        file = self._file(place) if is_here else None
+        is_shared = self._others.has(place)
+        file = self._file(place) if recorded_session(place) is not None or not is_shared else None
         look = file.look() if file else 0
-        told, elsewhere = self._others.calls(place, others, file.all() if file else [])
+        told, elsewhere = self._others.calls(place, others, file.all() if file and is_shared else [])
         rows = [self._row(one.call, one.server) for one in elsewhere]
         if file is None:
             return {"look": 0, "calls": rows, "left_out": 0, "todos": 0, "others": told}

@@ -131,6 +131,24 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         f"{WALLS} -k traces_what_runs",
     ),
     Guard(
+        "what is secret of ours is hidden from commands",
+        "host/shell/walls.py::_wanted",
+        never("secret"),
+        f"{WALLS} -k secret_ones_not_read",
+    ),
+    Guard(
+        "encodings keep ASCII text",
+        "host/files/encodings.py",
+        never("_keeps_ascii"),
+        "tests/host/test_text.py -k 'utf-7 or hz'",
+    ),
+    Guard(
+        "connections without a request have a limit",
+        "edges/mcp/connections.py::HttpConnection._await_request",
+        never("MOST_WAITING"),
+        f"{HTTP} -k waited_longest",
+    ),
+    Guard(
         "each workspace has its own caches",
         "host/shell/caches.py::_folder_name",
         value("root", by='b""'),

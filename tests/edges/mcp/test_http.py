@@ -441,6 +441,28 @@ async def test_a_request_that_trickles_in_is_closed_by_its_time(monkeypatch: pyt
         server.should_exit = True
 
 
+@pytest.mark.anyio
+async def test_the_connection_that_has_waited_longest_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 1000.0)
+    monkeypatch.setattr(connections, "MOST_WAITING", 2)
+    listening, address = listen(Address("127.0.0.1", 0))
+    config = uvicorn.Config(
+        PlainTextResponse("here"), http=connections.connections(), lifespan="off", log_config=None
+    )
+    server = uvicorn.Server(config)
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, [listening])
+        streams = [await anyio.connect_tcp(address.host, address.port) for _ in range(3)]
+        with anyio.fail_after(HANG):
+            with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                await streams[0].receive()
+            await streams[2].send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert b"200" in await streams[2].receive()
+        for stream in streams:
+            await stream.aclose()
+        server.should_exit = True
+
+
 async def trickle(stream: ByteStream) -> None:
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         while True:

@@ -541,6 +541,19 @@ async def test_an_environment_of_a_project_is_removed_unasked_and_undo_says_that
         assert (done.path, done.what) == (".venv", "restored empty, because what was in it is not recorded")
 
 
+async def test_an_undo_of_the_last_change_passes_over_what_git_ignores(root: Path, state: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    (root / ".gitignore").write_text("target/\n")
+    async with opened(root, record=True) as session:
+        await session.call("Write", {"file_path": "new.rs", "content": "fn main() {}\n"})
+        await bash(session, "mkdir target; touch target/a target/b")
+        result = await session.undo(dry_run=True)
+        assert [done.path for done in result.restored] == ["new.rs"]
+        await session.undo()
+        assert not (root / "new.rs").exists() and (root / "target" / "a").exists()
+        assert [done.path for done in (await session.undo()).restored] == ["target", "target/a", "target/b"]
+
+
 async def test_without_a_record_rm_is_asked_about(root: Path) -> None:
     async with opened(root, permissions=rule_set("workspace"), record=False) as session:
         assert "nothing is recorded" in await bash(session, "rm a")

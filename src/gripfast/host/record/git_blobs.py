@@ -12,11 +12,13 @@ import os
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.program.programs import find_program
+from gripfast.text.below import is_below
 
 _HEAD = struct.Struct(">4sII")
 _FIXED = struct.Struct(">10I20sH")
@@ -125,6 +127,16 @@ def _environment() -> dict[str, str]:
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
     }
+
+
+def ignored_below(roots: Sequence[str]) -> Callable[[str], bool]:
+    """Whether git ignores a path below these roots. git is asked once, when that is first wanted."""
+
+    @cache
+    def names() -> tuple[str, ...]:
+        return tuple(name.rstrip("/") for root in roots for name in GitBlobs(root).ignored())
+
+    return lambda path: is_below(path, *names()) if names() else False
 
 
 def _git_directory(root: str) -> Path | None:

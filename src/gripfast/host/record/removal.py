@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from gripfast.host.files.watch import Watch
-from gripfast.host.record.git_blobs import GitBlobs
+from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.text.below import is_below
@@ -42,13 +42,7 @@ def removal_problem(record: Record, watch: Watch, pattern: str) -> str | None:
 
 def removal_forecast(options: RecordOptions, roots: Sequence[str]) -> Callable[[str], str | None]:
     """The same for a session that is not open: what no record of these roots would hold."""
-    ignored: list[str] = []
-
-    def is_ignored(path: str) -> bool:
-        if not ignored:
-            ignored.extend(name.rstrip("/") for root in roots for name in GitBlobs(root).ignored())
-            ignored.append("")
-        return is_below(path, *filter(None, ignored))
+    is_ignored = ignored_below(roots)
 
     def loss(path: str, found: os.stat_result) -> str | None:
         if found.st_size > options.largest_file or is_ignored(path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from gripfast.errors import InvalidArgument, NotFound, ToolError
 from gripfast.host.files.watch import SKIPPED
 from gripfast.host.record.calls import PathDelta, RecordedCall
+from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import CallEntry, Record
 from gripfast.host.record.states import ABSENT, PathState, state_at
 from gripfast.host.record.transaction import Looks, Step, Transaction
@@ -105,7 +106,8 @@ def _chosen(
     every: bool,
     write: Sequence[str],
 ) -> list[RecordedCall]:
-    """The calls to take back, in their order. Unasked, none that changed only what may not be written any more."""
+    """The calls to take back, in their order. Unasked, none that changed only what may not be written any more, nor
+    what git ignores: after an edit and a build, that is the edit."""
     if numbers is not None:
         missing = set(numbers) - {call.number for call in known}
         if missing:
@@ -117,8 +119,10 @@ def _chosen(
     left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
     if not left:
         raise NothingToUndo("no call of this session has changed anything that is not undone already")
-    here = [call for call in left if any(is_below(change.path, *write) for change in call.changes)]
-    return (here or left)[-1:]
+    here = [call for call in left if any(is_below(change.path, *write) for change in call.changes)] or left
+    is_ignored = ignored_below(write)
+    tracked = (call for call in reversed(here) if not all(is_ignored(change.path) for change in call.changes))
+    return [next(tracked, here[-1])]
 
 
 class NothingToUndo(NotFound):

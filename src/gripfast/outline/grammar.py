@@ -2,9 +2,9 @@
 
 In a query a definition is captured by its kind (`@function`, `@class` ...). Its name is the node's field `name`, or
 what its declarator ends in; its body the field `body`: the lines before it are the signature. Where a grammar has no
-such fields, `@name` and `@body` say what they are, or `@head` what the signature is. `@scope` qualifies a name from
-outside (a Go method's receiver). `@wrap` with `@inner` is a node whose lines belong to a definition (`export`,
-decorators); so do the lines of a `@mark` right above it.
+such fields, `@name` and `@body` say what they are, `@value` which node has the body, or `@head` what the signature
+is. `@scope` qualifies a name from outside (a Go method's receiver). `@wrap` with `@inner` is a node whose lines
+belong to a definition (`export`, decorators); so do the lines of a `@mark` right above it.
 
 Patterns without children cost nothing to compile; over the others a large grammar takes long.
 """
@@ -37,7 +37,7 @@ _EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<
 _ANY_DEPTH = 0xFFFFFFFF
 _ALL_HEAD = frozenset({"function", "method", "declaration"})  # without a body they are a signature and nothing else
 _AROUND_A_NAME = frozenset({"parenthesized_declarator", "reference_declarator", "attributed_declarator"})
-_PARTS = frozenset("name body head scope declarator inner wrap mark called tag attribute".split())
+_PARTS = frozenset("name body value head scope declarator inner wrap mark called tag attribute".split())
 
 
 def is_installed(language: Language) -> bool:
@@ -243,7 +243,10 @@ class _Reading:
         if "head" in captures:
             return _rows(captures["head"][0])[1]
         line = node.start_point[0] + 1
-        body = captures["body"][0] if "body" in captures else node.child_by_field_name("body")
+        if "body" in captures:
+            body = captures["body"][0]
+        else:
+            body = (captures["value"][0] if "value" in captures else node).child_by_field_name("body")
         if body is None:
             return _rows(node)[1] if kind in _ALL_HEAD else line
         (row, column), start = body.start_point, body.start_byte

@@ -5,17 +5,17 @@
 (generator_function_declaration) @function
 (method_definition) @method
 (_ (variable_declarator name: (identifier) @name value: [
-  (arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)])) @function
-(_ (variable_declarator name: (identifier) @name value: (class body: (_) @body))) @class
+  (arrow_function) @value (function_expression) @value (generator_function) @value])) @function
+(_ (variable_declarator name: (identifier) @name value: (class) @value)) @class
 (expression_statement (assignment_expression left: (member_expression) @name
-  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)])) @function
-(expression_statement (assignment_expression left: (member_expression) @name right: (class body: (_) @body))) @class
-(pair key: (_) @name value: [(arrow_function body: (statement_block) @body) (function_expression body: (_) @body)]) @method
+  right: [(arrow_function) @value (function_expression) @value])) @function
+(expression_statement (assignment_expression left: (member_expression) @name right: (class) @value)) @class
+(pair key: (_) @name value: [(arrow_function body: (statement_block) @body) (function_expression) @value]) @method
 (program (_ (variable_declarator name: (_) @name)) @variable)
 (export_statement declaration: (_ (variable_declarator name: (_) @name)) @variable)
 (export_statement "default" value: (_) @name) @variable
 (call_expression
   function: [(identifier) @called (member_expression object: (identifier) @called)]
   arguments: (arguments . [(string) (template_string)] @name
-    [(arrow_function body: (_) @body) (function_expression body: (_) @body)])
+    [(arrow_function) @value (function_expression) @value])
   (#any-of? @called "describe" "context" "suite" "it" "test" "specify")) @test

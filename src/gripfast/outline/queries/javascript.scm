@@ -1,2 +1,2 @@
 ; inherits: ecmascript
-(field_definition property: (_) @name value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @method
+(field_definition property: (_) @name value: [(arrow_function) @value (function_expression) @value]) @method

@@ -10,5 +10,5 @@
 (method_signature) @method
 (abstract_method_signature) @method
 (public_field_definition name: (_) @name
-  value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @method
+  value: [(arrow_function) @value (function_expression) @value]) @method
 (ambient_declaration (_ (variable_declarator name: (_) @name)) @variable)

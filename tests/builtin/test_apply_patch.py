@@ -336,9 +336,7 @@ async def test_what_configures_git_is_never_a_question(bench: Bench) -> None:
     assert tree(bench.root) == {}
 
 
-@pytest.mark.parametrize(
-    "marks", [("HEAD", "objects/x", "refs/x"), ("HEAD", "commondir"), ("head", "Objects/x", "REFS/x")]
-)
+@pytest.mark.parametrize("marks", [("HEAD", "objects/x", "refs/x"), ("HEAD", "commondir")])
 async def test_files_that_make_a_repository_together_are_refused_as_a_whole(
     marks: tuple[str, ...], bench: Bench
 ) -> None:

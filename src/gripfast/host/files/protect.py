@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gripfast.host.files.beneath import ResolvedPath
 from gripfast.host.files.patterns import Patterns
@@ -43,16 +43,6 @@ def _is_repository(root_fd: int, directory: str, below: str) -> bool:
 
     def has(name: str) -> bool:
         return new == folded(name) or _exists(root_fd, f"{directory}/{name}")
-
-    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
-
-
-def makes_repository(directory: str, names: Iterable[str]) -> bool:
-    """Whether a directory would have what git takes for a repository, with these names in it."""
-    new = set(map(folded, names))
-
-    def has(name: str) -> bool:
-        return folded(name) in new or os.path.lexists(f"{directory}/{name}")
 
     return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
 

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from gripfast.errors import Conflict, Internal, NotFound, SandboxViolation, ToolError
+from gripfast.errors import Conflict, Internal, NotFound, ToolError
 from gripfast.host.files.atomic import STRAY_PREFIX, STRAY_SUFFIX, Fresh, locked, sync_directory
 from gripfast.host.files.beneath import ResolvedPath
 from gripfast.host.files.fs import ScopedFs
-from gripfast.host.files.protect import makes_repository
 from gripfast.host.kernel.libc import sync_file_system
 from gripfast.host.program.places import private_directory
 from gripfast.host.record.contents import Contents
@@ -90,8 +89,6 @@ class Transaction:
         Raises Conflict if a path is something else, or the content it should get is not in the store.
         """
         self._steps = _with_missing_directories(self._fs, list(steps))
-        if ".git" in self._fs.scope.protect.texts:
-            _refuse_repository(self._steps)
         self._lock()
         for step in self._steps:
             at = time.time_ns()
@@ -186,21 +183,6 @@ def _with_missing_directories(fs: ScopedFs, steps: list[Step]) -> list[Step]:
                 if path not in known:
                     more[path] = Step(path, ABSENT, PathState("directory", 0o755), step.lifted)
     return [*steps, *more.values()]
-
-
-def _refuse_repository(steps: Sequence[Step]) -> None:
-    """Each file alone may be harmless. Refused halfway, what was done could not be taken back."""
-    names: dict[str, list[str]] = {}
-    for step in steps:
-        if step.after.kind != "absent":
-            directory, _, name = step.path.rpartition("/")
-            names.setdefault(directory, []).append(name)
-    for directory, new in names.items():
-        if makes_repository(directory, new):
-            raise SandboxViolation(
-                f"together these files make `{escaped(directory)}` a git repository (HEAD, objects, refs), and the "
-                "inside of one is protected"
-            )
 
 
 @contextlib.contextmanager

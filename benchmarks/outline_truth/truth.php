@@ -59,7 +59,7 @@ function attribute(array $tokens, int $at): ?int
 function finish(array $tokens, int $at): int
 {
     for ($depth = 0; $at < count($tokens); $at++) {
-        $text = $tokens[$at]->text;
+        $text = $tokens[$at]->is([T_ENCAPSED_AND_WHITESPACE, T_INLINE_HTML]) ? "" : $tokens[$at]->text;
         $depth += in_array($text, ['{', '(', '[', '${', '#[']) || $tokens[$at]->is([T_CURLY_OPEN]) ? 1 : 0;
         $depth -= in_array($text, ['}', ')', ']']) ? 1 : 0;
         if ($depth === 0 && ($text === '}' || $text === ';')) {

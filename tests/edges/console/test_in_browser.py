@@ -124,7 +124,7 @@ def test_calls_of_other_servers_are_beside_those_of_this_machine(project: Path, 
     called(project, "Write", '{"file_path": "a.txt", "content": "one"}')
     (file,) = (Path(os.environ["XDG_STATE_HOME"]) / "gripfast" / "record").glob("*/*/calls.jsonl")
     key = "a session that both know"
-    shutil.copytree(file.parent, file.parent.parent / stored_name(key))
+    file.parent.rename(file.parent.parent / stored_name(key))  # the only session here
     for redis in running_redis(password="of the store"):
         store = RedisSessions(redis.url)
         there = RecordedCall(1, 1.0, "Edit", f'{{"file_path": "{HOSTILE}"}}').to_json()

@@ -385,8 +385,8 @@ class Shells:
                 job.ended = Ended("lost")
         if job.ended.reason == "lost":
             await self._bury(job)
-            if self._closed:
-                job.ended = Ended("closed")
+        if self._closed and job.ended.reason in ("lost", "stopped"):
+            job.ended = Ended("closed")
         if job.out >= 0:
             await take(job, feed)
         return job.ended
@@ -626,6 +626,15 @@ class Shells:
             for job in jobs:
                 if job.ended is not None or any(job is shell.job for shell in self._background.values()):
                     group.start_soon(self._end_leftovers, job, b"end")
+                else:
+                    group.start_soon(self._end_followed, job)
+
+    async def _end_followed(self, job: Job) -> None:
+        """A command that a call waits for: that call learns of its end."""
+        job.say(b"end")
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            while job.ended is None:
+                await anyio.sleep(0.01)
 
     async def __aenter__(self) -> Shells:
         return self

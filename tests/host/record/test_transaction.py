@@ -232,6 +232,28 @@ def test_what_a_killed_process_did_to_a_protected_name_by_a_person_s_leave_is_ta
     assert path.read_text() == "old\n"
 
 
+def test_what_a_process_finishes_just_now_is_not_taken_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its journal is removed and let go of between another's opening and locking it."""
+    path = bench.root / "a"
+    path.write_text("old\n")
+    step = write_step(bench.contents, str(path), bench.state("a"), b"new\n", 0o644)
+    bench.contents.put(b"old\n")
+    row = [step.path, step.before.to_json(), step.after.to_json(), False]
+    bench.journals.mkdir()
+    journal = bench.journals / "x.json"
+    journal.write_text(json.dumps({"version": 1, "contents": str(bench.contents.directory), "steps": [row]}))
+    path.write_text("new\n")
+    lock = fcntl.flock
+
+    def finished(fd: int, how: int) -> None:
+        journal.unlink(missing_ok=True)
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", finished)
+    assert recover(bench.fs, bench.journals) == []
+    assert path.read_text() == "new\n"
+
+
 def test_a_protected_name_is_refused_unless_it_is_lifted(bench: Bench) -> None:
     step = write_step(bench.contents, str(bench.root / ".envrc"), ABSENT, b"x\n", 0o644)
     for lifted in (False, True):

@@ -486,7 +486,8 @@ def recover(fs: ScopedFs, journals: Path) -> list[str]:
     for file in sorted(journals.glob("*.json")) if journals.is_dir() else ():
         with contextlib.suppress(OSError), open(file, "rb") as opened:
             fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            paths += _taken_back(fs, file, opened.read())
+            if os.fstat(opened.fileno()).st_nlink:  # or its process has finished between the two lines above
+                paths += _taken_back(fs, file, opened.read())
     _sweep_unfinished(journals)
     return paths
 

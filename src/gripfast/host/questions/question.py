@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
@@ -62,6 +63,29 @@ class QueuedQuestion:
     owner: str
     call: str = ""
     server: str = ""
+
+    @classmethod
+    def of(
+        cls, asking: Asking, id: str, *, asked_at: float, seconds: float, owner: str, server: str = ""
+    ) -> QueuedQuestion:
+        """The question that this process asks."""
+        return cls(
+            id=id,
+            session=asking.session,
+            root=asking.root,
+            tool=asking.tool,
+            reason=asking.reason,
+            shown=asking.shown,
+            widths=dict(asking.widths),
+            diff=asking.diff,
+            client=asking.client,
+            asked_at=asked_at,
+            expires_at=asked_at + seconds,
+            pid=os.getpid(),
+            owner=owner,
+            call=asking.call,
+            server=server,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The public JSON form; its keys don't change between versions."""

@@ -135,22 +135,7 @@ class QuestionQueue:
         now = time.time()
         while True:
             id = f"Q{self._next_number()}"
-            question = QueuedQuestion(
-                id,
-                asking.session,
-                asking.root,
-                asking.tool,
-                asking.reason,
-                asking.shown,
-                dict(asking.widths),
-                asking.diff,
-                asking.client,
-                now,
-                now + seconds,
-                os.getpid(),
-                owner,
-                asking.call,
-            )
+            question = QueuedQuestion.of(asking, id, asked_at=now, seconds=seconds, owner=owner)
             if self._put(f"{id}.json", fields_of(question)):
                 break
         if int(id[1:]) % _TIDY_EVERY == 0:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -188,30 +187,18 @@ class RedisQuestions:
         while True:
             number, now = self._link.run(_NUMBER, [f"{self._link.prefix}question-number"], [self._largest])
             self._largest = int(number)
-            question = self._question(asking, float(now), seconds)
+            question = QueuedQuestion.of(
+                asking,
+                f"S{self._largest}",
+                asked_at=float(now),
+                seconds=seconds,
+                owner=self._owner,
+                server=self._owner.partition(" ")[0],
+            )
             text = json.dumps(fields_of(question)).encode()
             if self._put(question.id, text, asking):
                 self._own[question.id] = (text, asking)
                 return question
-
-    def _question(self, asking: Asking, now: float, seconds: float) -> QueuedQuestion:
-        return QueuedQuestion(
-            f"S{self._largest}",
-            asking.session,
-            asking.root,
-            asking.tool,
-            asking.reason,
-            asking.shown,
-            dict(asking.widths),
-            asking.diff,
-            asking.client,
-            now,
-            now + seconds,
-            os.getpid(),
-            self._owner,
-            asking.call,
-            self._owner.partition(" ")[0],
-        )
 
     def prepare(self) -> None:
         """There is nothing to prepare."""

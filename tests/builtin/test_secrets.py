@@ -7,15 +7,21 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from gripfast import ToolContext
 from gripfast.builtin.config import parse_config
+from gripfast.builtin.keys import ANSWER_BY
 from gripfast.builtin.session import WorkspaceSession, open_session, output_cache
+from gripfast.call.run import run_call
+from gripfast.clock import monotonic
 from gripfast.framework import definition
 from gripfast.framework.context import Progress
 from gripfast.host.files.scope import Scope
 from gripfast.host.stores.store import EmbeddedStore
+from gripfast.messages import ToolCall
+from gripfast.text.terminal import plain
 
 pytestmark = pytest.mark.anyio
 
@@ -62,6 +68,48 @@ async def test_what_a_command_prints_a_lot_of_is_stored_without_values(
     assert "«DEPLOY_TOKEN»" in window.text
     stored = [file.read_bytes() for file in (tmp_path / "outputs").rglob("*") if file.is_file()]
     assert stored and not any(b"s3cret" in data for data in stored)
+
+
+async def test_a_value_with_colours_inside_is_neither_answered_nor_stored(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    (root / "a").unlink()  # what files hold is kept as it is
+    cut = OURS[:5] + "\\033[31m" + OURS[5:]
+    short = await session.call("Bash", {"command": f"printf '{cut}\\n'"})
+    assert short.text == "«DEPLOY_TOKEN»\n"
+    script = f"for i in $(seq 4000); do printf 'line {cut} \\033[0m\\n'; done"
+    message = await session.call("Bash", {"command": script})
+    assert message.output_ref is not None and OURS not in message.text
+    window = await session.call("tool_output_cache", {"ref_id": message.output_ref.id, "offset": 2000, "limit": 3})
+    assert "«DEPLOY_TOKEN»" in window.text
+    kept = [*(tmp_path / "outputs").rglob("*"), *(tmp_path / "state").rglob("*")]
+    stored = {file: plain(file.read_text(errors="replace")) for file in kept if file.is_file()}
+    assert [file for file, text in stored.items() if OURS in text] == []
+
+
+async def test_a_value_that_is_cut_where_a_command_goes_on_is_answered_in_no_part(
+    session: WorkspaceSession, root: Path
+) -> None:
+    waits = "touch said; while [ ! -e go ]; do sleep 0.02; done"
+    command = f"printf 'key: {OURS[:5]}'; {waits}; echo {OURS[5:]}"
+    call = ToolCall("1", "Bash", {"command": command})
+    answer = await run_call(session, call, deps={ANSWER_BY.id: monotonic() + 2})
+    while "said" not in os.listdir(root):
+        await anyio.sleep(0.01)
+    (root / "go").touch()
+    shown = ""
+    with anyio.fail_after(60):
+        while "has ended" not in shown:
+            shown += (await session.call("BashOutput", {"bash_id": "bash_1", "wait_ms": 60_000})).text
+    assert OURS[:5] not in answer.text + shown
+    assert "«DEPLOY_TOKEN»\n" in shown
+
+
+async def test_the_record_keeps_no_part_of_a_value_where_it_cuts_an_answer(session: WorkspaceSession) -> None:
+    record = session.record
+    hash, _ = record.keep_answer("x" * ((1 << 16) - 5) + OURS)
+    assert hash is not None
+    assert (record.contents.get(hash) or b"").endswith("xx«DEPL".encode())
 
 
 async def test_the_record_has_no_value_and_undo_still_gives_back_every_byte(

@@ -156,7 +156,13 @@ async def _run(
     seconds = how.until - monotonic()  # the record may have waited
     try:
         ended = await shells.run_or_stay(
-            command, sink.feed, timeout_ms=how.timeout, seconds=seconds, outside=how.outside, stdin=how.stdin
+            command,
+            sink.feed,
+            timeout_ms=how.timeout,
+            seconds=seconds,
+            outside=how.outside,
+            stdin=how.stdin,
+            take_back=sink.take_back,
         )
         streamed = await sink.finish()
     finally:

@@ -37,6 +37,7 @@ from gripfast.host.record.removal import removal_problem
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
 from gripfast.host.record.undo import UndoResult, undo
+from gripfast.host.shell.background import Begun, nothing_begun
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.network import ON, Network, NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import Mode, choose
@@ -79,6 +80,7 @@ def shells_in(
     network: Network = ON,
     max_output: int = MAX_OUTPUT,
     board: Board | None = None,
+    begun: Begun = nothing_begun,
 ) -> Factory:
     """A factory of shells that are closed with their session. `place` tells the rules where they are.
     `may_leave`: the session asks a person before a command runs outside the sandbox."""
@@ -88,6 +90,7 @@ def shells_in(
             fs, sandbox, env, sockets, directory=place.start, network=network, board=board
         ) as opened:
             opened.may_leave, opened.max_output, opened.elsewhere = may_leave, max_output, place.elsewhere
+            opened.begun = begun
             place.shells = opened
             yield opened
 
@@ -247,6 +250,7 @@ def open_session(
     outputs = output_cache(cache, id)
     shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
+    limits |= {"begun": secrets.begun} if secrets else {}
     board = Board(id, fs.roots[0], redact or secrets) if record else None
     shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, board=board, **limits)
     shared = shared_dependencies(fs, outputs, [*shown, *tools], require_read=require_read)

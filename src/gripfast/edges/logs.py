@@ -67,7 +67,7 @@ def _facts(call: ObservedCall, content: bool) -> dict[str, Any]:
         "bytes_out": call.bytes_out,
     }
     if content:
-        shown = {"reason": call.reason, "arguments": call.arguments(), "answer": call.answer}
+        shown = {"reason": call.redact(call.reason), "arguments": call.arguments(), "answer": call.answer}
         facts |= {name: text[:MOST_CONTENT] for name, text in shown.items()}
     return {name: value for name, value in facts.items() if value not in ("", None)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.host.files.scope import Scope
 from gripfast.host.shell.board import TAIL, RunningShells, tidy
+from gripfast.text.terminal import plain
 
 pytestmark = pytest.mark.anyio
 
@@ -114,15 +115,66 @@ async def test_nothing_stays_when_the_session_ends(page: httpx2.AsyncClient, pro
     assert [path.name for path in (state / "gripfast/running").glob("*-bash_*")] == []
 
 
-async def test_secrets_are_not_copied(project: Path, page: httpx2.AsyncClient) -> None:
-    (project / ".env").write_text("API_TOKEN=s3cr3t-and-long-enough-1234\n")
+SECRET = "s3cr3t-and-long-enough-1234"
+
+
+@pytest.fixture
+async def hiding(project: Path) -> AsyncGenerator[Session]:
+    """A session that knows a secret."""
+    (project / ".env").write_text(f"API_TOKEN={SECRET}\n")
     options: dict[str, Any] = {"record": True, "sandbox": "off", "hide_secrets": True}
     async with open_session(Scope.workspace(project), **options) as session:
-        await started(session, "echo s3cr3t-and-long-enough-1234")
-        (ended,) = await until(page, "running", lambda found: found[0]["ended_at"])
-        text = str(await shown(page, "output", id=ended["id"])) + ended["command"]
+        yield session
+
+
+async def test_secrets_are_not_copied(hiding: Session, page: httpx2.AsyncClient) -> None:
+    await started(hiding, f"echo {SECRET}")
+    (ended,) = await until(page, "running", lambda found: found[0]["ended_at"])
+    text = str(await shown(page, "output", id=ended["id"])) + ended["command"]
     assert "s3cr3t" not in text
     assert "API_TOKEN" in text
+
+
+@pytest.mark.parametrize("each", ["\\033[31m", "\\033[38;2;255;100;20m", "\\033]0;title\\007", "\\033(B"])
+async def test_a_secret_with_colours_inside_is_not_shown(
+    hiding: Session, page: httpx2.AsyncClient, state: Path, each: str
+) -> None:
+    await started(hiding, f"printf '{each.join(SECRET)}\\033[0m\\n'")
+    (ended,) = await until(page, "running", lambda found: found[0]["ended_at"])
+    output = await shown(page, "output", id=ended["id"])
+    assert "".join(text for text, _ in output["runs"]) == "«API_TOKEN»\n"
+    (copied,) = (state / "gripfast/running").glob("*.out")
+    assert "s3cr3t-and-long" not in plain(copied.read_text())
+
+
+@pytest.mark.parametrize("between", ["", "\\033[31m"])
+async def test_a_secret_of_which_a_part_has_come_is_shown_to_nobody(
+    hiding: Session, page: httpx2.AsyncClient, project: Path, between: str
+) -> None:
+    first, second = SECRET[:12], SECRET[12:]
+    waits = "touch said; while [ ! -e go ]; do sleep 0.02; done"
+    await started(hiding, f"printf 'a key: {first}{between}'; {waits}; printf '{second}\\nmore'; sleep 600")
+    with anyio.fail_after(PATIENCE):
+        while not (project / "said").exists():
+            await anyio.sleep(0.01)
+    (shell,) = await shown(page, "running")
+    output = await until(page, "output", lambda found: found["runs"], id=shell["id"])
+    assert output["runs"] == [["a key: ", ""]]
+    answer = await hiding.call("BashOutput", {"bash_id": "bash_1"})
+    assert answer.text.startswith("a key: \n[bash_1 is running")
+    (project / "go").touch()
+    output = await until(page, "output", lambda found: "more" in str(found["runs"]), id=shell["id"])
+    assert "".join(text for text, _ in output["runs"]) == "a key: «API_TOKEN»\nmore"
+    answer = await hiding.call("BashOutput", {"bash_id": "bash_1", "wait_ms": PATIENCE * 1000})
+    assert answer.text.startswith("«API_TOKEN»\nmore")
+
+
+async def test_the_last_words_of_a_shell_are_shown_even_if_a_secret_begins_like_them(
+    hiding: Session, page: httpx2.AsyncClient
+) -> None:
+    await started(hiding, "printf 'it ends with s3c'")
+    (ended,) = await until(page, "running", lambda found: found[0]["ended_at"])
+    assert (await shown(page, "output", id=ended["id"]))["runs"] == [["it ends with s3c", ""]]
 
 
 @pytest.fixture

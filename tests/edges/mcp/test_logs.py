@@ -45,6 +45,11 @@ async def four_calls(server: Server) -> None:
         await client.call_tool("Bash", {"command": "cat a.txt; false"})
 
 
+async def one_call(server: Server, command: str) -> None:
+    async with server.client("legacy", **ANN) as client:
+        await client.call_tool("Bash", {"command": command})
+
+
 @pytest.mark.anyio
 async def test_each_call_is_a_line_of_json_with_who_what_decision_time_and_bytes(home: Path) -> None:
     for server in serving(home, "--log-format", "json", "--metrics", "127.0.0.1:0"):
@@ -85,6 +90,9 @@ async def test_content_is_there_when_it_is_asked_for_and_secrets_never(home: Pat
         read, write, *_ = (json.loads(line) for line in lines)
         assert "content of a file" in read["answer"] and '"a.txt"' in read["arguments"]
         assert "«API_KEY»" in write["arguments"]
+        await one_call(server, f"cat ~/{SECRET} > /etc/{SECRET}")
+        lines.append(server.log('"call"'))
+        assert "«API_KEY»" in json.loads(lines[-1])["reason"]
         assert all(word not in "".join((refused, *lines)) for word in (A, "wrong", SECRET))
 
 

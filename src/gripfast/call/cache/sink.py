@@ -96,6 +96,14 @@ class Sink:
                 return self._read_back(self._writer, start, min(size, saved - start))
             return self._read_memory(start, size)
 
+    def take_back(self) -> bytes:
+        """Takes the beginning of a secret, if the output so far ends with one, for whoever gets the rest of it."""
+        with self._lock:
+            size = 0 if self._redactor is None else self._redactor.begun(self._waiting)
+            end = len(self._waiting) - size
+            taken, self._waiting = self._waiting[end:], self._waiting[:end]
+        return taken
+
     async def finish(self) -> Streamed:
         """End the stream and return what to show and a ref to the rest. Nothing is stored if everything fits."""
         if self._redactor is not None and self._waiting:

@@ -41,6 +41,10 @@ class KnownSecrets:
     def __call__(self, text: str) -> str:
         return self.current()(text)
 
+    def begun(self, data: bytes) -> int:
+        """How many bytes at the end of an output may be the beginning of a secret."""
+        return self.current().begun(data)
+
 
 def _stamps(paths: Sequence[str]) -> tuple[_Stamp, ...]:
     """What changes when one of these does; the looks of every call, so without generators and context managers."""

@@ -221,8 +221,8 @@ class Record:
     def keep_answer(self, text: str, printed: str = "") -> tuple[str | None, str | None]:
         """Keeps the text of an answer, and what a command printed of it in colour; None if there is none or no room.
         Colours that hide a part of a secret, or text that a hook took out of the answer, are not kept."""
-        answer = self.redact(text[:_LONGEST_ANSWER])
-        printed = self.redact(printed[:_LONGEST_ANSWER])
+        answer = self.redact(text)[:_LONGEST_ANSWER]  # not after the cut, which may be inside a secret
+        printed = self.redact(printed)[:_LONGEST_ANSWER]
         if not answer.startswith(plain(printed).removesuffix("\n")):
             printed = ""
         return self._keep_text(answer), self._keep_text(printed)

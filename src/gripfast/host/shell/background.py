@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TypeAlias
 
 from gripfast.errors import ToolError
 from gripfast.host.shell.broker import CHUNK
@@ -16,6 +16,14 @@ from gripfast.text.cut import unfinished
 
 # What one background shell's output may take on disk; past it the output is read and dropped.
 SPOOL_CAP = 64 * 1024 * 1024
+_LOOK_BACK = 16 * 1024
+
+Begun: TypeAlias = Callable[[bytes], int]
+"""How many bytes at the end of an output may be the beginning of something that is not to be shown."""
+
+
+def nothing_begun(_: bytes) -> int:
+    return 0
 
 
 @dataclass(slots=True)
@@ -37,6 +45,7 @@ class Background:
     told: bool = False  # whether an answer has reported how it ended
     ended_by_user: bool = False  # whether the user asked to end it, not the model
     off_board: bool = False  # whether the board knows how it ended
+    begun: Begun = nothing_begun
 
     def end_output(self) -> None:
         """Takes what was printed before the command ended, and nothing that comes later."""
@@ -50,6 +59,17 @@ class Background:
     @property
     def size(self) -> int:
         return os.fstat(self.spool.fileno()).st_size if self.length is None else self.length
+
+    @property
+    def ready(self) -> int:
+        """How much of the output can be shown. While it runs, a character or a secret of which only a part has come
+        is left for the next look."""
+        size = self.size
+        if self.ended is not None:
+            return size
+        start = max(0, size - _LOOK_BACK)
+        data = self.read(start, size - start)
+        return size - max(unfinished(data), self.begun(data))
 
     @property
     def full(self) -> bool:
@@ -73,14 +93,14 @@ class Background:
 
     def news(self, offset: int | None = None) -> Iterator[bytes]:
         """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
-        end = self._whole_characters(self.size)
+        end = self.ready
         start = self.start_of(offset)
         self.seen = end
         yield from self.pieces(start, end)
 
     def start_of(self, offset: int | None) -> int:
         """Where the output after `offset` lines begins, or that which was not looked at yet."""
-        return self.seen if offset is None else self._line_start(offset, self._whole_characters(self.size))
+        return self.seen if offset is None else self._line_start(offset, self.ready)
 
     def pieces(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
@@ -89,13 +109,6 @@ class Background:
                 return
             start += len(piece)
             yield piece
-
-    def _whole_characters(self, end: int) -> int:
-        """While it runs, a character of which only a part has come is left for the next look."""
-        if self.ended is not None:
-            return end
-        start = max(0, end - 3)
-        return end - unfinished(self.read(start, end - start))
 
     def _line_start(self, lines: int, end: int) -> int:
         start = 0

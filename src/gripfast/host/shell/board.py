@@ -35,7 +35,7 @@ from gripfast.host.program.places import private_directory, state_directory
 
 TAIL = 64 << 10
 """Bytes of an output that are copied for those who look."""
-_BEFORE_TAIL = 4096  # read before them, so that a secret that begins there is found whole
+_BEFORE_TAIL = 16 << 10  # read before them, so that a secret that begins there is found whole
 _COMMAND = 4000  # characters of a command
 _LOOKED = "looked"  # its time says when somebody looked last
 _LOOKING_SECONDS = 5.0

@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import weakref
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from math import inf
@@ -26,7 +26,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.shortage import is_shortage, shortages_passed_over, shortages_told
-from gripfast.host.shell.background import SPOOL_CAP, Background
+from gripfast.host.shell.background import SPOOL_CAP, Background, Begun, nothing_begun
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
@@ -100,6 +100,7 @@ class Shells:
         self.network = network
         self._outside = Brokers(scope, Sandbox("none"), tuple(allow), self.mark, tmp, sockets)
         self.max_output = MAX_OUTPUT
+        self.begun: Begun = nothing_begun
         self.may_leave = False
         """Whether commands may run outside the sandbox: set by whoever asks a person about each of them."""
         self._jobs: dict[str, Job] = {}
@@ -149,8 +150,10 @@ class Shells:
         seconds: float = inf,
         outside: bool = False,
         stdin: Stdin = "nothing",
+        take_back: Callable[[], bytes] = bytes,
     ) -> Ended | Background:
-        """As `run`, but a command that still runs after so many seconds goes on as a background shell."""
+        """As `run`, but a command that still runs after so many seconds goes on as a background shell. Its output
+        begins with what `take_back` gives: what was fed and is not shown yet."""
         signs = Signs()
 
         async def fed(data: bytes) -> None:
@@ -164,7 +167,7 @@ class Shells:
             try:
                 ended = await self._follow_until(leave_at, job, fed, both)
                 if ended is None:
-                    staying = self._stay(command, job)
+                    staying = self._stay(command, job, take_back())
                     return staying
             except BaseException:
                 with CancelScope(shield=True):
@@ -328,11 +331,12 @@ class Shells:
             except OSError:
                 return  # over the user's allowance for pipes: the usual size does
 
-    def _stay(self, command: str, job: Job) -> Background:
+    def _stay(self, command: str, job: Job, begins: bytes) -> Background:
         """A command of the foreground becomes a background shell; its output goes to a file from now on."""
         with shortages_told():
             spool = tempfile.TemporaryFile(prefix="gripfast-", buffering=0)  # noqa: SIM115 - lives until it has ended
-        shell = Background(self._new_name(), command, job, spool)
+            spool.write(begins)
+        shell = Background(self._new_name(), command, job, spool, begun=self.begun)
         if job.out >= 0:
             shell.pump, job.out = Pump(job.out, spool, SPOOL_CAP), -1
         shell.handed_at = anyio.current_time()
@@ -456,7 +460,7 @@ class Shells:
             spool.close()
             raise
         job.close_output()
-        shell = Background(self._new_name(), command, job, spool)
+        shell = Background(self._new_name(), command, job, spool, begun=self.begun)
         self._put_in_background(shell)
         return shell
 
@@ -487,7 +491,7 @@ class Shells:
             shell.ended_by_user = True
             shell.job.say(b"stop")
         shell.off_board = shell.ended is not None
-        board.shows(shell.name, shell.size, shell.read, always=shell.off_board)
+        board.shows(shell.name, shell.ready, shell.read, always=shell.off_board)
         if shell.ended is not None:
             board.ends(shell.name, shell.ended.in_words)
 
@@ -522,7 +526,7 @@ class Shells:
         echo = len(text.encode()) + text.count("\n") if shell.job.stdin == "tty" else 0
         with anyio.move_on_after(wait_ms / 1000):
             size = -1
-            while (shell.size <= shell.seen + echo or shell.size != size) and self.is_running(shell):
+            while (shell.ready <= shell.seen + echo or shell.size != size) and self.is_running(shell):
                 size = shell.size
                 await anyio.sleep(_QUIET_SECONDS)
 
@@ -540,7 +544,7 @@ class Shells:
         ended."""
         pause, size = 0.01, shell.seen if size is None else size
         with anyio.move_on_after(wait_ms / 1000):
-            while shell.size <= size and self.is_running(shell):
+            while shell.ready <= size and self.is_running(shell):
                 await anyio.sleep(pause)
                 pause = min(pause * 2, 0.2)
 

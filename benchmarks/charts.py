@@ -24,36 +24,48 @@ STYLE = """
     .page { fill: #0d1117 }
   }
 """
-# A chart shows the rows of one name; each bar is the other side's time relative to ours.
+# A chart shows the rows of one name; each bar is the other side's time, or tokens, relative to ours.
 CHARTS = {
-    "calls": (
-        "One tool call in process",
-        "a trivial async tool",
-        "rules and cache check included",
-    ),
-    "latency": ("One call to a server over stdio", "latency of reading 200 lines", "median of single calls"),
+    "calls": ("One tool call in process", "a trivial async tool", "time", "rules and cache check included"),
+    "latency": ("One call to a server over stdio", "latency of reading 200 lines", "time", "median of single calls"),
     "start": (
         "Start of a server, until it has listed its tools",
         "start to tools/list",
-        "the MCP SDK's import is most of ours",
+        "time",
+        "answered before the MCP SDK is loaded",
     ),
-    "edits": ("Editing one line of a 1 MB file", "Edit of one line in a 1 MB file", "ours is atomic and synced"),
-    "grep": ("Grep in a source tree", "Grep of a common literal", "stable order and true total included"),
+    "edits": (
+        "Editing one line of a 1 MB file",
+        "Edit of one line in a 1 MB file",
+        "time",
+        "ours is atomic and synced",
+    ),
+    "grep": ("Grep in a source tree", "Grep of a common literal", "time", "stable order and true total included"),
+    "commands": ("A shell command that does nothing", "Bash of `true`", "time", "ours is in a sandbox"),
+    "undo": (
+        "Taking back what a command did to 1,000 files",
+        "undo of 1,000",
+        "time",
+        "ours needs no git, and syncs",
+    ),
+    "patch": ("A patch of 100 hunks over 50 files", "a patch of 100 hunks", "time", "ours is all or nothing"),
+    "outline": ("The outline of a large file", "tokens of a view", "tokens", "median of many files"),
 }
 
 
 def of(rows: Sequence[Row]) -> dict[str, str]:
     """The charts for which there are rows, by file name."""
     made: dict[str, str] = {}
-    for name, (title, start, subtitle) in CHARTS.items():
+    for name, (title, start, unit, subtitle) in CHARTS.items():
         mine = [row for row in rows if row.name.startswith(start) and ", against " in row.name]
         if any(row.value for row in mine):
-            made[name] = chart(title, subtitle, [(row.name.partition(", against ")[2], row.value) for row in mine])
+            ratios = [(row.name.partition(", against ")[2], row.value) for row in mine]
+            made[name] = chart(title, subtitle, ratios, unit)
     return made
 
 
-def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]]) -> str:
-    """Draws bars of time, ours first with length 1; None stands for a side that was not run."""
+def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]], unit: str = "time") -> str:
+    """Draws bars of time or tokens, ours first with length 1; None stands for a side that was not run."""
     bars = [("gripfast", 1.0), *((label, 1 / ratio if ratio else None) for label, ratio in ratios)]
     longest = min(LONGEST, max(length for _, length in bars if length is not None))
     height = 62 + STEP * len(bars)
@@ -64,7 +76,7 @@ def chart(title: str, subtitle: str, ratios: Sequence[tuple[str, float | None]])
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="title" x="8" y="22">{escape(title)}</text>',
-        f'<text class="quiet" x="8" y="41">time, gripfast = 1; shorter is better; {escape(subtitle)}</text>',
+        f'<text class="quiet" x="8" y="41">{unit}, gripfast = 1; shorter is better; {escape(subtitle)}</text>',
     ]
     for number, (label, length) in enumerate(bars):
         lines += _bar(56 + STEP * number, label, length, longest)

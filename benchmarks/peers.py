@@ -12,7 +12,7 @@ from benchmarks.harness import CACHE, ROOT
 
 VENV = CACHE / "venv"
 NPM = CACHE / "npm"
-PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3", "ast-grep-cli>=0.51,<1"]
+PYTHON_PEERS = ["fastmcp>=4,<5", "pydantic-ai-slim>=2,<3", "pydantic-ai-harness>=0.62,<1", "ast-grep-cli>=0.51,<1"]
 FILESYSTEM, COMMANDER = "@modelcontextprotocol/server-filesystem", "@wonderwhy-er/desktop-commander"
 NODE_PEERS = [FILESYSTEM, COMMANDER]
 TOKENIZER = "gpt-tokenizer"
@@ -34,7 +34,7 @@ def python_with_peers() -> tuple[str, str]:
     if not _works([*pip, "-e", f"{ROOT}[all]", "hypothesis", "playwright"]):
         return sys.executable, "the peers' packages could not be installed (no network?)"
     if not _works([*pip, *PYTHON_PEERS]):
-        return str(python), "fastmcp, pydantic-ai and ast-grep could not be installed (no network?)"
+        return str(python), "fastmcp, pydantic-ai, its harness and ast-grep could not be installed (no network?)"
     stamp.write_text(wanted, encoding="utf-8")
     return str(python), ""
 

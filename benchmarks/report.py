@@ -57,7 +57,7 @@ def _machine(run: Run, minutes: float, load: float) -> str:
 
 
 def _versions() -> list[str]:
-    names = ("gripfast", "pydantic", "mcp", "anyio", "regex", "fastmcp", "pydantic-ai-slim")
+    names = ("gripfast", "pydantic", "mcp", "anyio", "regex", "fastmcp", "pydantic-ai-slim", "pydantic-ai-harness")
     found = [f"{name} {_package(name)}" for name in names]
     found += [f"{name.rpartition('/')[2]} {_node_package(name)}" for name in peers.NODE_PEERS]
     found += [f"ripgrep {_said(_rg(), '--version', 1)}", f"node {_said(shutil.which('node'), '--version', 0)}"]

@@ -15,7 +15,7 @@ from benchmarks import lisp_corpus, peers, report
 from benchmarks.harness import CACHE, Run
 
 GROUPS = [
-    *"corridor adapters files servers fleet shell lisp outline".split(),
+    *"corridor adapters toolsets files servers fleet shell lisp outline".split(),
     *"cache rules tokens growth undo console patch start".split(),
 ]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness import Row, Run, bound, processor_seconds
+from benchmarks.harness import Row, Run, Turns, bound, processor_seconds, tell
 from benchmarks.outline_corpus import (
     CORPORA,
     SOURCES,
@@ -175,6 +175,8 @@ def _tokens(run: Run, sample: dict[str, list[Path]]) -> None:
         shares = [int(view) / int(text) for view, text in (line.split() for line in lines if line)]
         every += shares
         medians.append(f"{language} {statistics.median(shares):.0%}")
+        whole = Turns({"gripfast": shares, f"reading {language} whole": [1.0] * len(shares)}, {})
+        tell(run, GROUP, TOKENS, whole, {})
     low, _, high = statistics.quantiles(every, n=4)
     spread = f"{100 * low:.0f}–{100 * high:.0f} %"
     name = f"{TOKENS}, of the file's without numbers, median of {len(every)} files over {LONG_FILE} lines"

@@ -138,7 +138,7 @@ GATE_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a hook that breaks lets nothing through",
-        "call/run.py::_value",
+        "call/run.py::Session.judge",
         call("only_tool_errors", "gate", by="__import__('asyncio').gather($0, return_exceptions=True)"),
         f"{HOOKS} -k breaks_lets_nothing",
     ),

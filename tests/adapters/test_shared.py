@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 
-from gripfast import Ask, Session, Tool, ToolCall, define_tool, tool
+from gripfast import Ask, Permissions, Scope, Session, Tool, ToolCall, define_tool, open_session, tool
 from gripfast.adapters.calls import Caller, Paused, decided
 from gripfast.adapters.loops import beside, in_loop
 from gripfast.adapters.words import argument_model, identifiers, parameter_names
+from gripfast.errors import SandboxViolation
 
 pytestmark = pytest.mark.anyio
 
@@ -88,6 +90,23 @@ async def test_a_call_that_is_refused_anyway_asks_nobody() -> None:
     caller = Caller(Session([touch], before=asks("why")))
     assert not await caller.asks("touch", {"nmae": "x"}, "1")
     assert not await caller.asks("tuoch", {}, "1")
+
+
+async def test_what_is_shown_before_a_call_is_what_the_call_itself_would_ask(tmp_path: Path) -> None:
+    rules = Permissions("ask")
+    async with open_session(Scope.workspace(tmp_path), sandbox="off", permissions=rules) as session:
+        caller = Caller(session)
+        arguments = {"file_path": ".envrc", "content": "x\n"}
+        (question,) = await caller.questions("Write", arguments, "1")
+        assert "`.envrc` is protected" in question.reason
+        assert not (await caller.call_as_shown("Write", arguments, "1")).is_error
+    assert (tmp_path / ".envrc").read_text() == "x\n"
+
+
+async def test_a_place_outside_the_scope_is_refused_and_nobody_is_asked(tmp_path: Path) -> None:
+    async with open_session(Scope.workspace(tmp_path), sandbox="off", permissions=Permissions("ask")) as session:
+        with pytest.raises(SandboxViolation):
+            await Caller(session).questions("Write", {"file_path": "/etc/x", "content": ""}, "1")
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "yes", "True", {}, {"decision": "Approve"}, {"approve": True}, [True]])

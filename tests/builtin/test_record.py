@@ -355,6 +355,15 @@ async def test_a_record_that_can_not_be_written_is_said_with_each_change_and_cos
     assert "not recorded" in (await session.call("Write", {"file_path": "newer", "content": ""})).text
 
 
+async def test_a_bug_in_the_record_costs_no_call_and_its_traceback_is_in_the_log(
+    session: WorkspaceSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(type(session.record), "_append", lambda *_: None + 1)  # type: ignore[operator]
+    message = await session.call("Write", {"file_path": "new", "content": "n\n"})
+    assert not message.is_error and "[not recorded" in message.text
+    assert any(one.exc_info and one.exc_info[0] is TypeError for one in caplog.records)
+
+
 async def test_old_records_go_first_and_the_current_one_never(root: Path, state: Path) -> None:
     for number in range(3):
         async with opened(root, id=f"old{number}") as session:

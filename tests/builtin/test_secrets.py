@@ -19,6 +19,7 @@ from gripfast.clock import monotonic
 from gripfast.framework import definition
 from gripfast.framework.context import Progress
 from gripfast.host.files.scope import Scope
+from gripfast.host.shell.board import RunningShells
 from gripfast.host.stores.store import EmbeddedStore
 from gripfast.messages import ToolCall
 from gripfast.text.terminal import plain
@@ -56,6 +57,21 @@ async def test_answers_have_names_instead_of_values(session: WorkspaceSession) -
     encoded = base64.b64encode(f"x{THEIRS}y".encode()).decode()
     assert "«API_KEY»" in (await session.call("Bash", {"command": f"echo {encoded}"})).text
     assert "s3cret" not in (await session.call("Read", {"file_path": f"{OURS}"})).text
+
+
+async def test_the_record_and_the_board_hide_them_if_it_redacts_other_things_too(root: Path, tmp_path: Path) -> None:
+    def plain(text: str) -> str:
+        return text.replace("secret", "").replace("word", "***")
+
+    async with open_session(
+        Scope.workspace(root), sandbox="off", record=True, redact=plain, hide_secrets=True
+    ) as session:
+        command = f"echo {OURS} word; sleep 600"
+        await session.call("Bash", {"command": command, "run_in_background": True})
+        (call,) = session.record.calls()
+        (shell,) = RunningShells().all()
+    for text in (call.arguments, shell.command):
+        assert "«DEPLOY_TOKEN» ***" in text and "s3cret" not in text
 
 
 async def test_what_a_command_prints_a_lot_of_is_stored_without_values(

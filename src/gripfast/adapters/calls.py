@@ -107,8 +107,7 @@ class Caller:
             return True
 
         call = ToolCall(id, tool.name, arguments)
-        gate = self.session.gate.check(call, tool, tool.arguments.parse(arguments), note)
-        await only_tool_errors(gate, f"a hook before `{tool.name}`", self.session.logger)
+        await only_tool_errors(self.session.judge(call, tool, note), f"`{tool.name}`", self.session.logger)
         if found:
             self._show(_key(id, tool.name, arguments), found, again=not id)
         return found

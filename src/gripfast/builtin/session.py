@@ -245,13 +245,14 @@ def open_session(
     share_tmp(fs, sandbox)
     id = id or uuid.uuid4().hex
     secrets = KnownSecrets(fs.roots) if hide_secrets else None
-    ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, redact or secrets), _LazyWatch(fs))
+    hide = _both(secrets, redact)
+    ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, hide), _LazyWatch(fs))
     needed, reach = permissions is not None or ask is not None, parse_network(network)
     outputs = output_cache(cache, id)
     shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
     limits |= {"begun": secrets.begun} if secrets else {}
-    board = Board(id, fs.roots[0], redact or secrets) if record else None
+    board = Board(id, fs.roots[0], hide) if record else None
     shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, board=board, **limits)
     shared = shared_dependencies(fs, outputs, [*shown, *tools], require_read=require_read)
     shared |= {SHELL.id: shells, **ground.dependencies(), **(overrides or {})}
@@ -286,6 +287,13 @@ class _Ground:
         facts = facts_of(self.fs, self.place, self.sandbox, removal)
         rules = rules_hook(permissions.within(self.fs.roots, facts), spelling(self.fs))
         return _questions(rules, self.fs, self.place, ready)
+
+
+def _both(secrets: KnownSecrets | None, redact: Callable[[str], str] | None) -> Callable[[str], str] | None:
+    """Known secrets come first: a text that `redact` has changed may no longer contain them whole."""
+    if secrets is None or redact is None:
+        return secrets or redact
+    return lambda text: redact(secrets(text))
 
 
 def _record(

@@ -122,14 +122,7 @@ async def _value(
     deps: Mapping[str, Any] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Any:
-    arguments = tool.arguments.parse(call.arguments)
-    if session.secrets is not None and tool.traits.effect == "write":
-        _refuse_placeholder(session.secrets(), arguments)
-    if session.gate.hooks:
-        arguments = session.placed(tool, arguments, may_ask=ask is not None or session.gate.can_ask)
-        asides = _asides(session, tool, arguments, deps)
-        gate = session.gate.check(call, tool, arguments, ask, tell, asides)
-        await only_tool_errors(gate, f"a hook before `{tool.name}`", session.logger, DID_NOT_RUN)
+    arguments = await session.judge(call, tool, ask, deps, tell)
     shown = _without_secrets(session, progress or session.context.progress)
     return await tool.run(arguments, session.context.for_call(shown, deps))
 
@@ -340,7 +333,26 @@ class Session:
         """The tool list, ready to pass to a provider's API."""
         return definitions(self.tools.values(), form)
 
-    def placed(self, tool: Tool, arguments: BaseModel, *, may_ask: bool = False) -> BaseModel:
+    async def judge(
+        self,
+        call: ToolCall,
+        tool: Tool,
+        ask: AskCallback | None = None,
+        deps: Mapping[str, Any] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> BaseModel:
+        """Everything between a call and its tool: the arguments are parsed, their path is bound to a place, the hooks
+        are asked. Returns the arguments to run with; raises ToolError if the call may not run."""
+        arguments = tool.arguments.parse(call.arguments)
+        if self.secrets is not None and tool.traits.effect == "write":
+            _refuse_placeholder(self.secrets(), arguments)
+        if self.gate.hooks:
+            arguments = self._placed(tool, arguments, may_ask=ask is not None or self.gate.can_ask)
+            gate = self.gate.check(call, tool, arguments, ask, tell, _asides(self, tool, arguments, deps))
+            await only_tool_errors(gate, f"a hook before `{tool.name}`", self.logger, DID_NOT_RUN)
+        return arguments
+
+    def _placed(self, tool: Tool, arguments: BaseModel, *, may_ask: bool) -> BaseModel:
         """The arguments with their subject resolved to a place, which is then judged, shown and opened. Raises
         ToolError for a place that would be refused whatever the rules or a person say."""
         subject = tool.traits.subject

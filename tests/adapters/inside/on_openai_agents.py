@@ -92,13 +92,16 @@ async def interrupted(session: Session, model: Scripted) -> Any:
 WRITE = ("Write", {"file_path": "new.txt", "content": "x\n"})
 
 
-async def test_a_write_waits_and_runs_when_it_is_approved(session: Session, project: Path) -> None:
-    model = Scripted(WRITE)
-    state = await interrupted(session, model)
-    assert not (project / "new.txt").exists()
+@pytest.mark.parametrize("name", ["new.txt", ".envrc"])  # what only a rule asks about, and a protected name
+async def test_a_write_waits_and_runs_when_it_is_approved(session: Session, project: Path, name: str) -> None:
+    model = Scripted(("Write", {"file_path": name, "content": "x\n"}))
+    agent = agent_of(session, model)
+    result = await Runner.run(agent, "go")
+    assert not (project / name).exists()
+    state = result.to_state()
     state.approve(state.get_interruptions()[0])
-    await Runner.run(agent_of(session, model), state)
-    assert (project / "new.txt").read_text() == "x\n"
+    await Runner.run(agent, state)
+    assert (project / name).read_text() == "x\n"
 
 
 async def test_a_write_that_is_rejected_leaves_nothing(session: Session, project: Path) -> None:

@@ -25,12 +25,17 @@ from starlette.responses import PlainTextResponse
 
 from gripfast import DependencyKey, Depends, ToolCall, define_tool
 from gripfast.call.run import run_call
+from gripfast.clock import monotonic
 from gripfast.edges.mcp import connections
 from gripfast.edges.mcp.session_names import NAMED_HEADER
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.mcp.shares import Shares
+from gripfast.edges.mcp.sharing import Sharing
 from gripfast.edges.settings import SessionSettings
+from gripfast.errors import Conflict
 from gripfast.host.program.net import Address, listen
+from gripfast.host.stores.embedded_sessions import EmbeddedSessions
+from gripfast.host.stores.store import EmbeddedStore
 from http_server import HANG, INITIALIZE, SERVE, Server
 
 TOOLS = """
@@ -517,12 +522,28 @@ async def test_named_sessions_beyond_a_clients_share_close_its_oldest(tmp_path: 
     sessions = Sessions(settings, shares=Shares(2, sessions=6))
     texts: list[str] = []
     for owner, name in [("bob", "x"), *(("ann", f"{number}") for number in range(5)), ("ann", "0"), ("bob", "x")]:
-        async with sessions.acquire(request_of(owner, name)) as (_, session, _):
+        async with sessions.acquire(request_of(owner, name), monotonic()) as (_, session, _):
             message = await run_call(session, ToolCall("1", "count", {}))
             texts.append(f"{owner} {name} {message.text}")
     assert texts[-2:] == ["ann 0 1", "bob x 2"]
     assert len(sessions._clients) == 4  # pyright: ignore[reportPrivateUsage] - what is held
     await sessions.close()
+
+
+@pytest.mark.anyio
+async def test_the_time_to_answer_begins_with_the_call_and_not_when_its_session_is_open(tmp_path: Path) -> None:
+    settings = SessionSettings((str(tmp_path),), rules="none", answer_within=3600)
+    sharings = [
+        Sharing(EmbeddedSessions(tmp_path / "store"), EmbeddedStore(tmp_path / "out"), name, most=9) for name in "ab"
+    ]
+    one, other = (Sessions(settings, sharing=sharing) for sharing in sharings)
+    async with one.acquire(request_of("ann", "x"), monotonic()):
+        with anyio.fail_after(HANG), pytest.raises(Conflict, match="busy"):
+            async with other.acquire(request_of("ann", "x"), monotonic() - 4000):
+                pytest.fail("another server has the session")
+    for sessions, sharing in zip((one, other), sharings, strict=True):
+        await sessions.close()
+        await sharing.close()
 
 
 @pytest.mark.anyio

@@ -15,13 +15,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gripfast.errors import Conflict, SandboxViolation, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
+from gripfast.host.record import transaction
 from gripfast.host.record.calls import CallsFile
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
@@ -115,6 +117,32 @@ def test_no_step_leaves_the_scope_or_writes_a_protected_name(path: str, bench: B
         change.prepare([step])
     assert isinstance(raised.value, SandboxViolation) or "not a directory" in raised.value.message
     assert not (tmp_path / "outside").exists() and not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize("has_o_path", [True, False])
+def test_a_mode_is_set_without_o_path_too_and_never_through_a_link(
+    has_o_path: bool, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_o_path:  # as on macOS, where there is no /proc either
+        real = os.chmod
+
+        def chmod(path: str, mode: int, **options: Any) -> None:
+            assert not path.startswith("/proc")
+            real(path, mode, **options)
+
+        monkeypatch.setattr(transaction, "_HAS_O_PATH", False)
+        monkeypatch.setattr(os, "chmod", chmod)
+    path = str(bench.root / "a")
+    bench.contents.put_file(os.open(path, os.O_RDONLY))
+    with Transaction(bench.fs, bench.contents, bench.journals) as change:
+        change.prepare([Step(path, bench.state("a"), replace(bench.state("a"), mode=0o750))])
+        change.commit()
+    assert bench.state("a").mode == 0o750
+    directory = os.open(bench.root, os.O_RDONLY)
+    place = SimpleNamespace(name="link", dir_fd=directory)
+    transaction._chmod(cast("Any", place), 0o777)  # pyright: ignore[reportPrivateUsage] - a link put there just now
+    os.close(directory)
+    assert bench.state("a").mode == 0o750
 
 
 CALLS = ["rename", "unlink", "mkdir", "rmdir", "symlink", "open", "link", "fsync", "fchmod", "write", "chmod", "stat"]

@@ -131,9 +131,9 @@ async def _answered(
     started = monotonic()
     try:
         turn = sessions.shares.call(seen.who)
-        async with request, turn, sessions.acquire(request, call.name) as (client, session, visit):
+        async with request, turn, sessions.acquire(request, started, call.name) as (client, session, visit):
             seen.opened(session)
-            until = started + client.answer_within if client.answer_within else None
+            until = client.answer_by(started)
             ask = partial(client.asking.ask, request, until or started)
             deps = {PERSON.id: PersonAtClient(request), ANSWER_BY.id: until}
             message = await run_call(session, call, request.progress, ask=ask, deps=deps, tell=seen.decided)

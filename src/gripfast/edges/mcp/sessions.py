@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +80,10 @@ class ClientSession:
     shared: SharedSession | None = None
     asking: AskingClient = field(default_factory=lambda: AskingClient(None))
 
+    def answer_by(self, started: float) -> float | None:
+        """When a call that started then must be answered, by the monotonic clock; None if it may take any time."""
+        return started + self.answer_within if self.answer_within else None
+
     def remember(self, message: ToolMessage) -> None:
         if message.output_ref is not None:
             self.outputs[message.output_ref.id] = (message.name, message.output_ref)
@@ -107,7 +111,6 @@ class Sessions:
         people: People | None = None,
         resources: Sequence[FixedResource] = (),
         sharing: Sharing | None = None,
-        now: Callable[[], float] = monotonic,
     ) -> None:
         self.settings = settings
         self.people = People(settings) if people is None else people
@@ -119,18 +122,19 @@ class Sessions:
         self.idle = idle
         self._connections: Counter[str] = Counter()
         self.shares = shares or Shares(1)
-        self._now = now
         self._clients: dict[str, ClientSession] = {}
         self._endings: set[asyncio.Task[None]] = set()
         self._told: OrderedDict[str, None] = OrderedDict()
 
-    def acquire(self, request: ClientRequest, doing: str = "") -> AcquiredSession:
-        """Enter it while a call runs: it gives the client of a request, its open Session, and the call's visit to
-        it, which is left before the call answers. Raises ToolError if no session can be opened, or another server
-        keeps it busy."""
-        return AcquiredSession(self, request, doing)
+    def acquire(self, request: ClientRequest, started: float, doing: str = "") -> AcquiredSession:
+        """Enter it while a call runs that has `started`: it gives the client of a request, its open Session, and the
+        call's visit to it, which is left before the call answers. Raises ToolError if no session can be opened, or
+        another server keeps it busy."""
+        return AcquiredSession(self, request, started, doing)
 
-    async def enter(self, key: str, request: ClientRequest, doing: str) -> tuple[ClientSession, Session, Visit]:
+    async def enter(
+        self, key: str, request: ClientRequest, started: float, doing: str
+    ) -> tuple[ClientSession, Session, Visit]:
         """The beginning of `acquire`."""
         client = self._clients.get(key)
         is_new = client is None
@@ -146,8 +150,7 @@ class Sessions:
                 session = await self._opened(client, request)
             if client.shared is None:
                 return client, session, Visit(None)
-            until = monotonic() + client.answer_within if client.answer_within else None
-            return client, session, await client.shared.enter(doing, until)
+            return client, session, await client.shared.enter(doing, client.answer_by(started))
         except BaseException:
             await self.leave(key, client, Visit(None))
             raise
@@ -158,7 +161,7 @@ class Sessions:
         if client.shared is not None:
             client.shared.tell_later(notes)
         client.running_calls -= 1
-        client.last_used = self._now()
+        client.last_used = monotonic()
         if key.startswith(ONE_CALL):
             with anyio.CancelScope(shield=True):
                 await self.end(key)
@@ -284,7 +287,7 @@ class Sessions:
             if not self._connections[key]:
                 del self._connections[key]
             if key in self._clients:
-                self._clients[key].last_used = self._now()
+                self._clients[key].last_used = monotonic()
 
     def count(self) -> int:
         """How many sessions are open."""
@@ -317,7 +320,7 @@ class Sessions:
         """Closes sessions that have been idle for too long. Runs until it is cancelled."""
         while self.idle is not None:
             await anyio.sleep(min(self.idle / 4, 60))
-            now = self._now()
+            now = monotonic()
             for key, client in list(self._clients.items()):
                 if not client.running_calls and not self._connections[key] and now - client.last_used > self.idle:
                     await self.end(key)
@@ -330,12 +333,12 @@ class Sessions:
 class AcquiredSession:
     """A call's use of its client's session: see `Sessions.acquire`."""
 
-    def __init__(self, sessions: Sessions, request: ClientRequest, doing: str) -> None:
-        self._sessions, self._request, self._doing = sessions, request, doing
+    def __init__(self, sessions: Sessions, request: ClientRequest, started: float, doing: str) -> None:
+        self._sessions, self._request, self._started, self._doing = sessions, request, started, doing
         self._key = session_key(request.ctx)
 
     async def __aenter__(self) -> tuple[ClientSession, Session, Visit]:
-        found = await self._sessions.enter(self._key, self._request, self._doing)
+        found = await self._sessions.enter(self._key, self._request, self._started, self._doing)
         self._client, _, self._visit = found
         return found
 

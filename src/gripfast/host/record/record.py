@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import re
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gripfast.errors import NotFound
+from gripfast.errors import NotFound, ToolError
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.watch import Mark, PathChange, Watch
 from gripfast.host.files.witness import WITNESS, Replacement
@@ -35,6 +36,8 @@ from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
 from gripfast.text.escape import escaped
 from gripfast.text.terminal import plain
+
+_LOGGER = logging.getLogger("gripfast")
 
 _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
@@ -375,6 +378,8 @@ class _NotingFaults:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if not isinstance(error, Exception):
             return False
+        if not isinstance(error, OSError | ToolError):
+            _LOGGER.error("the record failed", exc_info=error)  # a bug, which the note does not explain
         self._record.fault = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return True
 

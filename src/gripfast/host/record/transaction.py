@@ -42,6 +42,7 @@ _HELD_BYTES = 32 * 1024**2  # of contents that are read once and not twice
 _RACY_NS = 100_000_000  # times of files move in steps, on some file systems of 10 ms
 _CLOSERS, _BATCH, _MOST_BATCHES = 2, 32, 4  # descriptors of replaced files that wait to be closed
 _UNFINISHED, _YOUNG = ".new", 5.0  # seconds
+_HAS_O_PATH = hasattr(os, "O_PATH")
 _MOST_LOCKS = 256  # directories locked at once: each takes a descriptor
 
 _Look: TypeAlias = tuple[int, int, int, int, int, int]
@@ -436,8 +437,12 @@ def _old_file(place: ResolvedPath, closer: _Closer) -> Generator[int | None]:
 
 
 def _chmod(place: ResolvedPath, mode: int) -> None:
-    """The mode of the name itself, also where it can't be opened for reading."""
-    fd = os.open(place.name, getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW, dir_fd=place.dir_fd)
+    """Sets the mode of the name itself, even of a file that can't be opened for reading; never through a link."""
+    if not _HAS_O_PATH:  # macOS, which can set the mode of a link itself
+        if not stat.S_ISLNK(os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False).st_mode):
+            os.chmod(place.name, mode, dir_fd=place.dir_fd, follow_symlinks=False)
+        return
+    fd = os.open(place.name, os.O_PATH | os.O_NOFOLLOW, dir_fd=place.dir_fd)
     try:
         if not stat.S_ISLNK(os.fstat(fd).st_mode):
             os.chmod(f"/proc/self/fd/{fd}", mode)

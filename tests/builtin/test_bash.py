@@ -283,12 +283,10 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
     """Committed as it is, it would undo the other branch's change."""
     if choose("auto").level != "bwrap":
         pytest.skip("only bubblewrap keeps the file as it is")
-    workflows = tmp_path / ".github" / "workflows"
-    workflows.mkdir(parents=True)
-    (workflows / "ci.yml").write_text("one\n")
+    (tmp_path / ".pre-commit-config.yaml").write_text("one\n")
     set_up = """git init -q -b main . && git config user.email a@b && git config user.name a && git add .
     git commit -qm one
-    git switch -qc other && echo two > .github/workflows/ci.yml && echo x > .github/workflows/new.yml && git add .
+    git switch -qc other && echo two > .pre-commit-config.yaml && git add .
     git commit -qm two && git switch -q main"""
     subprocess.run(["bash", "-ec", set_up], cwd=tmp_path, check=True)
 
@@ -296,9 +294,9 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
         async with session_in(tmp_path, sandbox="auto") as session:
             assert "git could not" not in await bash(session, "git status --short; touch a; git add a")
             text = await bash(session, "git switch -q other 2>/dev/null; true")
-            assert "[git could not change .github/workflows/ci.yml, because it is protected." in text
-            assert "git restore .github/workflows/ci.yml" in text
-            assert (workflows / "ci.yml").read_text() == "one\n"
+            assert "[git could not change .pre-commit-config.yaml, because it is protected." in text
+            assert "git restore .pre-commit-config.yaml" in text
+            assert (tmp_path / ".pre-commit-config.yaml").read_text() == "one\n"
             assert "git could not" not in await bash(session, "git switch -q main 2>/dev/null; true")
 
     run(main)

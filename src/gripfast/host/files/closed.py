@@ -27,8 +27,8 @@ ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
 
 # Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
-# What counts in a directory: everything, repositories and what is denied, or only that.
-_Extent: TypeAlias = Literal["all", "git", "denied"]
+# What counts in a directory: everything; all but what a CI service runs; repositories and what is denied; only that.
+_Extent: TypeAlias = Literal["all", "here", "git", "denied"]
 # What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout
 _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 _GLOB = re.compile(r"[*?\[\]{}\\]")
@@ -42,11 +42,13 @@ _WIDE_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class ClosedName:
     """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
-    a part; `repository` is a directory with another name that git would take for one."""
+    a part; `repository` is a directory with another name that git would take for one. `is_ci`: a protected name that
+    only a CI service runs, and only after a push."""
 
     path: str
     kind: ClosedKind
     is_link: bool = False
+    is_ci: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,15 @@ class ClosedNames:
         own = {place.path: place.secret for place in own_places()}
         for entry in entries:
             kind = self._kind(entry, "denied" if entry.path in own else extent)
+            is_ci = kind == "protected" and extent != "here" and not self._places.runs_here(entry.path)
             if kind is not None:
-                found.append(ClosedName(entry.path, kind, entry.is_symlink()))
+                found.append(ClosedName(entry.path, kind, entry.is_symlink(), is_ci))
             if own.get(entry.path) or entry.path in _KERNEL:
                 continue  # closed as a whole, whatever is in it
             if kind != "denied" and entry.is_dir(follow_symlinks=False):
                 inside = "denied" if kind is not None or entry.path in own else _inside(entry.name, extent)
-                if self._denies or inside == "all" or (self._git and inside == "git"):
+                inside = "here" if is_ci else inside
+                if self._denies or inside in ("all", "here") or (self._git and inside == "git"):
                     below.append((entry.path, inside))
         return tuple(found), tuple(below)
 
@@ -149,7 +153,7 @@ class ClosedNames:
         is_git = self._git and folded(entry.name) == ".git"
         if extent == "denied" or (extent == "git" and not is_git) or not self._protect.may_match(entry.name):
             return None
-        if not self._places.protected(entry.path):
+        if not (self._places.runs_here if extent == "here" else self._places.protected)(entry.path):
             return None
         return "git" if is_git else "protected"
 
@@ -159,7 +163,7 @@ def _is_repository(names: set[str]) -> bool:
 
 
 def _inside(name: str, extent: _Extent) -> _Extent:
-    return "git" if extent == "all" and name in DEPENDENCIES else extent
+    return "git" if extent in ("all", "here") and name in DEPENDENCIES else extent
 
 
 class _Last:

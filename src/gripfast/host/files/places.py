@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gripfast.host.files.patterns import Patterns
-from gripfast.host.files.scope import Scope
+from gripfast.host.files.scope import PROTECTED, RUN_BY_CI, Scope
 from gripfast.host.program.own import is_own
 from gripfast.text.below import after
 
@@ -22,6 +22,7 @@ class ClosedPlaces:
         self._scope = scope
         self._roots = tuple(directory.real for directory in scope.roots)
         self._never = Patterns(text for text in scope.protect.texts if text in _NEVER_ASKED)
+        self._run_here = Patterns(_run_here(scope.protect.texts))
 
     def denied(self, absolute: str) -> str | None:
         """Why a place may be neither read nor written, in a few words; None when it may."""
@@ -36,6 +37,10 @@ class ClosedPlaces:
             return f"`{pattern}`"
         return OWN_CODE if is_own(absolute) else None
 
+    def runs_here(self, absolute: str) -> bool:
+        """Whether a place is protected for another reason than that a CI service runs it."""
+        return self._matched(self._run_here, absolute) is not None or is_own(absolute)
+
     def _matched(self, patterns: Patterns, absolute: str) -> str | None:
         if not patterns:
             return None
@@ -46,3 +51,10 @@ class ClosedPlaces:
         """The path from each root that contains it; from `/` where none does."""
         inside = [rest for root in self._roots if (rest := after(root, absolute)) is not None]
         return iter(inside or [absolute.lstrip("/")])
+
+
+def _run_here(texts: Sequence[str]) -> Iterator[str]:
+    """Protected names without the usual ones of CI services. One that the user names too is meant as it is said, and
+    so is every name of a list of the user's own."""
+    is_usual = len(set(PROTECTED).intersection(texts)) > len(PROTECTED) // 2
+    return (text for text in texts if not is_usual or text not in RUN_BY_CI or texts.count(text) > 1)

@@ -11,6 +11,11 @@ from gripfast.host.files.patterns import Patterns
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 
+# What nothing on this machine runs: a CI service does, after a push.
+RUN_BY_CI: tuple[str, ...] = (
+    *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
+    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile".split(),
+)
 # Files that other programs run or obey when they next read them: never written unless the user lifts the protection.
 PROTECTED: tuple[str, ...] = (
     *".git git~1 .gitmodules .mcp.json".split(),
@@ -21,8 +26,7 @@ PROTECTED: tuple[str, ...] = (
     *".autoenv .shadowenv.d .gdbinit .lldbinit .exrc .nvimrc .nvim.lua .dir-locals.el".split(),
     *("**/.hg/hgrc", "**/.hg/hgrc-not-shared", "**/.sl/config", "**/.jj/repo/config.toml"),
     *("**/.cargo/config.toml", "**/.cargo/config"),
-    *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
-    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile".split(),
+    *RUN_BY_CI,
     *".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc".split(),
     *".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout".split(),
     *("**/.config/fish", "**/.config/gripfast"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -18,9 +19,10 @@ from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.shortage import shortages_passed_over
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
 from gripfast.host.shell.caches import caches_folder, trim_caches
+from gripfast.host.shell.ci_files import CiFiles
 from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.git_settings import GitSettings
-from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names
+from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
 from gripfast.host.shell.mark import MARK, sweep_marked
 from gripfast.host.shell.network import ON, Network
@@ -58,16 +60,20 @@ class Brokers:
         self._taken: list[Quarantined] = []
         self.suspect = False
         """Whether a command may have run since the last look."""
+        self.suspect_of_ci = False
+        """The same of a command for which CI files were not closed."""
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
         copied = sandbox.level in ("landlock", "bwrap")
         self._copies = ProtectedCopies(self._roots, self._unseen) if copied else None
+        self._ci = CiFiles(self._roots)
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
         self._journal = Journal(scope, mark)
-        self._broker: BrokerConnection | None = None
+        self._in_use: dict[bool, BrokerConnection] = {}
+        """The broker for commands that name git, and the one for others: the same if there are no CI files."""
         self._retired: list[BrokerConnection] = []
         self._starting = anyio.Lock()
         self._closed = False
@@ -86,26 +92,37 @@ class Brokers:
         """PATH for the next command: an environment that was made since the last is on it."""
         return command_path(self._roots, sandboxed=self._sandbox.level != "none")
 
-    async def current(self) -> BrokerConnection:
-        """The broker in use, or a new one where there is none or its walls are out of date."""
+    async def current(self, *, for_git: bool = False) -> BrokerConnection:
+        """The broker in use, or a new one where there is none or its walls are out of date. `for_git`: the command
+        names git, so CI files are not closed but judged afterwards."""
         async with self._starting:
             if self._closed:
                 raise Internal("the session is closed; its shells are gone")
-            walls = await to_thread.run_sync(self._walls)
-            broker = self._broker
-            if broker is not None and broker.holds(walls):
-                return broker
-            if broker is not None:
-                self._retired.append(broker)
-                self._broker = None
-            self._broker = await self._start(walls)
-            return self._broker
+            walls = await to_thread.run_sync(self._walls, for_git)
+            broker = next((broker for broker in self._in_use.values() if broker.holds(walls)), None)
+            if broker is None:
+                self._retire(for_git)
+                broker = await self._start(walls, for_git)
+            if self._in_use.get(for_git) is not broker:
+                self._retire(for_git)
+                self._in_use[for_git] = broker
+            return broker
 
-    def undo_late_names(self) -> list[Quarantined]:
-        """After a command: takes out the protected names that it, or one in the background, made."""
+    def _retire(self, for_git: bool) -> None:
+        """Takes a broker out of use, unless other commands use the same."""
+        old = self._in_use.pop(for_git, None)
+        if old is not None and old not in self._in_use.values():
+            self._retired.append(old)
+
+    def undo_late_names(self, running: Iterable[BrokerConnection] = ()) -> list[Quarantined]:
+        """After a command: takes out the protected names that it, or one in the background, made. `running`: the
+        brokers of commands that go on."""
+        self.suspect_of_ci = any(map(judges_ci, running))
         if self._sandbox.level != "none" and self._seen is not None:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
+            if not self.suspect_of_ci:
+                self._ci.forget()
         taken, self._taken = self._taken, []
         return taken
 
@@ -113,7 +130,8 @@ class Brokers:
         """What commands made. Only what was there before them, or may stay, is known to the next look."""
         assert self._seen is not None, "somebody looked before the command"
         self._taken += self._copies.take_new() if self._copies else []
-        looks = [self._look_again()]  # one for two: each costs a stat of every directory
+        looks = [self._look_again()]  # one for all: each costs a stat of every directory
+        self._taken += self._ci.settle(looks[0], goes_on=self.suspect_of_ci)
         if self._settings is not None:
             self._taken += self._settings.settle()
             now = protected_now(looks[0]).instructions.keys()
@@ -121,7 +139,7 @@ class Brokers:
                 self._settings.make_whole(f"{owner}/config")
         loose = self._seen.loose
         taken, self._seen = undo_late_names(
-            self._seen, lambda: looks.pop() if looks else self._look_again(), self._roots
+            self._seen, lambda: looks.pop() if looks else self._look_again(), self._roots, self._ci.is_judged
         )
         self._taken += taken
         if self._seen.loose != loose:
@@ -130,12 +148,15 @@ class Brokers:
     def _look_again(self) -> tuple[ClosedName, ...]:
         return self._closed_names.look(unseal=True)
 
-    def _walls(self, *, are_copies: bool = False) -> Walls:
+    def _walls(self, for_git: bool, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
         for directory in self._scope.roots:
             directory.require_unmoved()
         level = self._sandbox.level
         suspect = self.suspect and self._seen is not None and level != "none"
+        suspect_of_ci = suspect and self.suspect_of_ci
+        if not suspect_of_ci:
+            self._ci.forget()
         if suspect:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
@@ -143,12 +164,17 @@ class Brokers:
         if not suspect:
             self._seen = protected_now(closed, self._loose(level))
         assert self._seen is not None, "just looked"
+        made = self._seen.loose
+        self._ci.take(closed, made, suspect=suspect_of_ci, may_change=for_git or level != "bwrap")
         if self._copies is not None:
-            self._copies.take(loose_part(self._seen) if level == "bwrap" else self._seen, suspect=suspect)
+            guarded = loose_part(self._seen) if level == "bwrap" else without_names(self._seen, self._ci.judged)
+            self._copies.take(guarded, suspect=suspect)
         if level != "none" and not are_copies:
-            self._journal.write(self._seen, self._copies)
-        loose = self._seen.loose if level == "bwrap" else {}
+            self._journal.write(self._seen, self._copies, self._ci)
+        judged = self._ci.judged if for_git else frozenset[str]()
+        loose = {*made, *judged} if level == "bwrap" else set[str]()
         walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets, loose)
+        walls = replace(walls, judged=tuple(sorted(judged)) if level == "bwrap" else ())
         return walls if are_copies or not self._may_link else self._with_settings(walls)
 
     def _loose(self, level: str) -> Made:
@@ -172,23 +198,23 @@ class Brokers:
         private = self._sandbox.level == "bwrap" and not any(is_below(root, "/tmp") for root in self._roots)
         return self._tmp.path(), os.path.realpath(caches_folder()), *(["/tmp"] if private else [])
 
-    async def _start(self, walls: Walls) -> BrokerConnection:
+    async def _start(self, walls: Walls, for_git: bool) -> BrokerConnection:
         for _ in range(_TRIES):
             try:
                 return await self._started(walls)
             except MisplacedError:  # somebody moves things about: look again
-                walls = await to_thread.run_sync(self._walls)
+                walls = await to_thread.run_sync(self._walls, for_git)
             except Internal:
                 if not walls.configs:
                     raise
                 self._may_link = False  # this kernel mounts no links: configurations can be read only
-                walls = await to_thread.run_sync(self._walls)
+                walls = await to_thread.run_sync(self._walls, for_git)
         raise Internal(
             "the places around the workspace change faster than the sandbox can be built; try again", retriable=True
         )
 
     @asynccontextmanager
-    async def over_copies(self) -> AsyncGenerator[tuple[BrokerConnection, Copies]]:
+    async def over_copies(self, *, for_git: bool = False) -> AsyncGenerator[tuple[BrokerConnection, Copies]]:
         """A broker for one command whose every write goes to a copy. Afterwards nothing of it runs, and the copy is
         removed. Raises SandboxViolation where the machine can't do it."""
         if self._closed:
@@ -196,7 +222,7 @@ class Brokers:
         if self._sandbox.level != "bwrap":
             why = "; ".join(self._sandbox.faults) or self._sandbox.level
             raise SandboxViolation(f"dry_run needs the bubblewrap sandbox, which is not used here ({why})")
-        walls = await to_thread.run_sync(partial(self._walls, are_copies=True))
+        walls = await to_thread.run_sync(partial(self._walls, for_git, are_copies=True))
         copies = await to_thread.run_sync(copies_for, walls)
         try:
             broker = await self._started(walls, copies)
@@ -228,10 +254,9 @@ class Brokers:
 
     async def lose(self, broker: BrokerConnection) -> None:
         """The broker is gone or does not answer: its warden ends all that is left of it."""
-        if self._broker is broker:
-            self._broker = None
+        self._in_use = {kind: other for kind, other in self._in_use.items() if other is not broker}
         await _retire(broker, keep=True)
-        if self._broker is None and not self._retired:
+        if not self._in_use and not self._retired:
             await to_thread.run_sync(sweep_marked, self._mark)
 
     async def close_unused(self, in_use: Sequence[BrokerConnection]) -> None:
@@ -248,8 +273,8 @@ class Brokers:
     async def close(self) -> None:
         """Ends every broker, and with it whatever it started."""
         self.start_no_more()
-        brokers = [broker for broker in (*self._retired, self._broker) if broker is not None]
-        self._broker, self._retired = None, []
+        brokers = [*dict.fromkeys((*self._retired, *self._in_use.values()))]
+        self._in_use, self._retired = {}, []
         for broker in brokers:
             await _retire(broker, keep=True, look=self.suspect and broker is brokers[-1])
         with shortages_passed_over():
@@ -271,6 +296,11 @@ class Brokers:
         """The session's temporary directory, when nothing uses it any more."""
         await to_thread.run_sync(self._tmp.remove)
         await to_thread.run_sync(trim_caches)
+
+
+def judges_ci(broker: BrokerConnection) -> bool:
+    """Whether commands of a broker can change CI files, so that these are judged after them."""
+    return broker.level == "landlock" or bool(broker.walls.judged)
 
 
 async def _retire(broker: BrokerConnection, *, keep: bool, look: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gripfast.host.files.closed import ClosedName
@@ -20,7 +20,6 @@ from gripfast.text.below import is_below
 
 _LARGEST_CONFIG = 1024 * 1024
 LIST = "/.gitmodules"
-_RUN_ELSEWHERE = (LIST, "/.github/workflows")
 _LOOKS = 3  # while a command in the background makes more
 # What git keeps of a rebase or a cherry-pick in progress, and which lines of that name programs.
 _IN_PROGRESS = {
@@ -92,6 +91,11 @@ def loose_part(protected: Protected) -> Protected:
     )
 
 
+def without_names(protected: Protected, names: Collection[str]) -> Protected:
+    """What is protected, but for names that are judged in another way."""
+    return replace(protected, names={path: name for path, name in protected.names.items() if path not in names})
+
+
 def _git_directories(name: ClosedName) -> Iterator[str]:
     """The repositories that a name means. The one of a worktree may lie outside the roots."""
     if name.kind not in ("git", "repository") or name.is_link:
@@ -126,14 +130,19 @@ def _steps(state: str) -> Iterator[bytes]:
 
 
 def undo_late_names(
-    before: Protected, look: Callable[[], Sequence[ClosedName]], roots: Sequence[str]
+    before: Protected,
+    look: Callable[[], Sequence[ClosedName]],
+    roots: Sequence[str],
+    is_judged: Callable[[ClosedName], bool],
 ) -> tuple[list[Quarantined], Protected]:
     """Takes out what was not there before, and puts back links that were replaced. Also gives what is known now: what
-    a command in the background makes meanwhile is not, so that the next look takes it out."""
+    a command in the background makes meanwhile is not, so that the next look takes it out. `is_judged`: somebody else
+    judges a name."""
     taken: list[Quarantined] = []
     first = before
     for _ in range(_LOOKS):
-        now = _judged_part(protected_now(look()), before, roots)
+        names = [name for name in look() if name.path in before.names or not is_judged(name)]
+        now = _judged_part(protected_now(names), before, roots)
         found = [item for item in _taken(before, now, roots) if item is not None]
         taken += found
         before = _known(before, now, roots)
@@ -235,7 +244,7 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
         if name.path.endswith(LIST) and not name.is_link:
             data = _content(name.path)
             return data is not None and not harmless_part(os.fsdecode(data))[1]
-        return name.path.endswith(_RUN_ELSEWHERE) and is_below(name.path, *_made(before, now))
+        return (name.is_ci or name.path.endswith(LIST)) and is_below(name.path, *_made(before, now))
     if name.is_link or (name.kind == "git" and os.path.basename(name.path) != ".git"):
         return False  # another spelling of `.git` is an ordinary directory, which git would not make
     return os.path.isdir(name.path) or leads_home(name.path, now.instructions)

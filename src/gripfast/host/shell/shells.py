@@ -30,7 +30,8 @@ from gripfast.host.shell.background import SPOOL_CAP, Background, Begun, nothing
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
-from gripfast.host.shell.brokers import Brokers
+from gripfast.host.shell.brokers import Brokers, judges_ci
+from gripfast.host.shell.ci_files import names_git
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, Stdin, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
@@ -210,7 +211,8 @@ class Shells:
     async def _undo_late_names(self) -> list[Quarantined]:
         """After a command: what it made that others would run. In a shortage the next command looks first."""
         with shortages_passed_over():
-            taken = await to_thread.run_sync(self._brokers.undo_late_names)
+            running = [job.broker for job in self._jobs.values()]
+            taken = await to_thread.run_sync(self._brokers.undo_late_names, running)
             self._brokers.suspect = bool(self._jobs)
             return taken
         return []
@@ -227,7 +229,7 @@ class Shells:
     async def _rehearse(
         self, text: bytes, shell: str, feed: Feed, fs: ScopedFs, timeout_ms: int, both: selectors.BaseSelector
     ) -> tuple[Ended, Differences]:
-        async with self._brokers.over_copies() as (broker, copies):
+        async with self._brokers.over_copies(for_git=names_git(text)) as (broker, copies):
             job = await self._submit(broker, text, shell, timeout_ms, None)
             try:
                 ended = await self._follow(job, feed, both)
@@ -256,20 +258,20 @@ class Shells:
         text = checked(command)
         shell = find_shell(self._roots)
         with shortages_told():
-            broker = await self._current_broker(outside)
+            broker = await self._current_broker(text, outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 if is_shortage(fault):
                     raise
                 await self._brokers.lose(broker)  # it was ended by something outside: a new one takes its place, once
-            broker = await self._current_broker(outside)
+            broker = await self._current_broker(text, outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 raise Internal("the shell could not be reached; try again", retriable=True) from fault
 
-    async def _current_broker(self, outside: bool = False) -> BrokerConnection:
+    async def _current_broker(self, text: bytes, outside: bool) -> BrokerConnection:
         """The broker for the next command, after letting go of what finished commands still hold."""
         for job in [job for job in self._jobs.values() if job.ended is not None]:
             if receive_quietly(job.line) == [b""]:
@@ -278,7 +280,7 @@ class Shells:
         for shell in self._background.values():
             self._notice(shell)
         await self._brokers.close_unused([job.broker for job in self._jobs.values()])
-        broker = await (self._outside if outside else self._brokers).current()
+        broker = await (self._outside if outside else self._brokers).current(for_git=names_git(text))
         await self._stuck_files(broker)  # what somebody else did meanwhile
         return broker
 
@@ -321,6 +323,7 @@ class Shells:
                 del self._jobs[job.name]
                 raise
         self._brokers.suspect = True
+        self._brokers.suspect_of_ci |= judges_ci(broker)
         return job
 
     def _tune_pipe(self, out: int) -> None:

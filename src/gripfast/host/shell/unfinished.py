@@ -19,6 +19,7 @@ from gripfast.host.files.closed import ClosedName, ClosedNames
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Directory, Scope
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.host.shell.ci_files import CiFiles
 from gripfast.host.shell.late import Protected, undo_late_names
 from gripfast.host.shell.made import remember
 from gripfast.host.shell.put_back import ProtectedCopies
@@ -38,6 +39,7 @@ class Unfinished:
     protect: tuple[str, ...]
     seen: Protected
     copies: ProtectedCopies | None
+    ci: CiFiles
 
     def look(self) -> list[Quarantined]:
         """Takes out what commands made, and puts back what they changed."""
@@ -51,7 +53,8 @@ class Unfinished:
             return names.look(unseal=True)
 
         taken = [*self.copies.put_back(), *self.copies.take_new()] if self.copies else []
-        late, now = undo_late_names(self.seen, look_again, roots)
+        taken += self.ci.settle(look_again())
+        late, now = undo_late_names(self.seen, look_again, roots, self.ci.is_judged)
         remember(now.loose, roots)
         return [*taken, *late]
 
@@ -61,19 +64,20 @@ class Journal:
 
     def __init__(self, scope: Scope, mark: str) -> None:
         self._scope, self._mark = scope, mark
-        self._written: tuple[Protected, object] | None = None
+        self._written: tuple[object, ...] | None = None
         self._file: Path | None = None
 
     def program(self) -> list[str]:
         """The command line that looks once more."""
         return [sys.executable, "-I", "-m", __name__, str(self._place())] if sys.executable else []
 
-    def write(self, seen: Protected, copies: ProtectedCopies | None) -> None:
+    def write(self, seen: Protected, copies: ProtectedCopies | None, ci: CiFiles) -> None:
         """Written before each command; usually nothing has changed. On a full disk only this last look is lost."""
-        if self._written == (seen, copies and copies.contents):
+        now = (seen, copies and copies.contents, ci.copies)
+        if self._written == now:
             return
         scope = self._scope
-        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies)
+        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies, ci)
         with contextlib.suppress(OSError, RuntimeError):
             file = self._place()
             new = file.with_suffix(".new")
@@ -81,7 +85,7 @@ class Journal:
             with open(fd, "wb") as opened:
                 pickle.dump(state, opened)
             os.replace(new, file)
-            self._written = (seen, copies and copies.contents)
+            self._written = now
 
     def remove(self) -> None:
         """Removes it when a session ends in the usual way."""

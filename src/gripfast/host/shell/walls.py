@@ -44,7 +44,8 @@ class ConfigLink:
 @dataclass(frozen=True, slots=True)
 class Walls:
     """What a sandbox is built around: mounts for bubblewrap, places that Landlock allows to be written. `links` are
-    protected names that are links, with their targets: they can't be mounted over."""
+    protected names that are links, with their targets: they can't be mounted over. `judged` are names of CI services
+    where nothing is mounted: what commands change there is judged afterwards."""
 
     mounts: tuple[Mount, ...]
     allowed: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class Walls:
     caches: Caches = NO_CACHES
     settings: bool = False
     configs: tuple[ConfigLink, ...] = ()
+    judged: tuple[str, ...] = ()
 
     @property
     def hidden(self) -> tuple[str, ...]:

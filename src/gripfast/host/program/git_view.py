@@ -1,0 +1,326 @@
+"""What git's index says of files, and how old an object is. Nothing that a repository says is followed for it.
+
+Commands write most of a repository, and git obeys what it finds there: settings, replaced objects, remotes to fetch a
+missing object from. So git runs in an empty repository of ours, and is given only the index file and the directory of
+the objects. https://git-scm.com/docs/git#_environment_variables
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import resource
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gripfast.host.program.places import private_directory, state_directory
+from gripfast.host.program.programs import find_program
+
+_SECONDS = 20
+_MEMORY = 4 << 30
+_LARGEST_INDEX = 512 << 20
+_MOST_PACKS, _MOST_ALTERNATES, _MOST_REFS, _MOST_COMMITS = 2000, 5, 5000, 500
+_COARSE = 5  # CLOCK_REALTIME_COARSE: what the kernel stamps files with
+_SKEW = 1_000_000_000
+_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """A directory whose files git follows, where git keeps its index and HEAD, and its objects and branches.
+    `identity` is the device and inode of both."""
+
+    path: str
+    git: str
+    common: str
+    identity: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def at(cls, path: str, git: str, common: str) -> WorkTree | None:
+        """None if one of the directories can't be looked at."""
+        try:
+            found = [os.lstat(place) for place in (git, common)]
+        except OSError:
+            return None
+        return cls(path, git, common, tuple((one.st_dev, one.st_ino) for one in found))
+
+    def is_unmoved(self) -> bool:
+        return self == WorkTree.at(self.path, self.git, self.common)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedFile:
+    """What the index says of a path: the object's name and its mode; `is_left_out`: git keeps no file there."""
+
+    name: str
+    mode: int
+    is_left_out: bool
+
+
+class Unsure(Exception):
+    """Something about a repository could not be found out."""
+
+
+def time_of_files() -> int:
+    """The time as local file systems note it: no file that is changed from now on has an earlier one."""
+    return time.clock_gettime_ns(_COARSE)
+
+
+def object_name(content: bytes, length: int = 40) -> str:
+    """The name that git gives to a file's content."""
+    digest = hashlib.sha1 if length == 40 else hashlib.sha256
+    return digest(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class GitView:
+    """A look at one repository after a command that began at a time."""
+
+    def __init__(self, tree: WorkTree, began: int) -> None:
+        self._tree = tree
+        self._objects = f"{tree.common}/objects"
+        self._began = began + _skew(tree.common)
+
+    def entries(self, paths: Sequence[str]) -> dict[str, TrackedFile | None]:
+        """The index's entries for these paths, relative to the tree; None for one that is in conflict, or for which
+        git keeps no regular file. Raises Unsure."""
+        index = f"{self._tree.git}/index"
+        _require_regular(index, _LARGEST_INDEX)
+        command = ["--literal-pathspecs", "ls-files", "-t", "-s", "-z", "--", *paths]
+        found: dict[str, TrackedFile | None] = {}
+        for row in filter(None, self._git(command, GIT_INDEX_FILE=index).split(b"\0")):
+            facts, _, path = os.fsdecode(row).partition("\t")
+            tag, mode, name, stage = facts.split(" ")
+            is_plain = stage == "0" and mode.startswith("100")
+            found[path] = TrackedFile(name, int(mode, 8), tag == "S") if is_plain else None
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an object."""
+        return any(True for _ in self._places(name))
+
+    def is_old(self, name: str) -> bool:
+        """Whether an object was there before the command, or came from where the repository was cloned from."""
+        for place, is_loose in self._places(name):
+            with_promise = not is_loose and os.path.lexists(f"{place.removesuffix('.idx')}.promisor")
+            if with_promise or self._is_older(place):
+                return True
+        return False
+
+    def fetched(self, wanted: dict[str, str]) -> set[str]:
+        """Of these paths, with an object each, those where a fetch brought just that. Raises Unsure."""
+        commits = [*dict.fromkeys(self._fetched_commits())][:_MOST_COMMITS]
+        pairs = [(commit, path) for path in wanted for commit in commits if "\n" not in path]
+        if not pairs:
+            return set()
+        asked = "".join(f"{commit}:{path}\n" for commit, path in pairs)
+        answers = self._git(["cat-file", "--batch-check"], os.fsencode(asked)).split(b"\n")
+        answered = zip(pairs, answers, strict=False)  # the last line is empty
+        return {path for (_, path), answer in answered if answer.startswith(f"{wanted[path]} blob ".encode())}
+
+    def _is_older(self, place: str) -> bool:
+        try:
+            found = os.lstat(place)
+        except OSError:
+            return False
+        return found.st_dev == self._tree.identity[1][0] and found.st_ctime_ns < self._began
+
+    def _places(self, name: str) -> Iterator[tuple[str, bool]]:
+        """The files that hold an object, or the index of a pack that does. git refreshes the time of a pack that it
+        would have written again; it leaves that of its index alone."""
+        for objects in self._stores():
+            loose = f"{objects}/{name[:2]}/{name[2:]}"
+            if _is_regular(loose):
+                yield loose, True
+            yield from ((pack, False) for pack in _packs(objects) if _has_object(pack, bytes.fromhex(name)))
+
+    def _stores(self) -> Iterator[str]:
+        yield self._objects
+        for line in _text(f"{self._objects}/info/alternates").splitlines()[:_MOST_ALTERNATES]:
+            if line and not line.startswith("#") and "\0" not in line:
+                yield os.path.join(self._objects, line)
+
+    def _fetched_commits(self) -> Iterator[str]:
+        fetched = f"{self._tree.git}/FETCH_HEAD"
+        if not self._is_older(fetched):
+            yield from (line[: line.find("\t")] for line in _text(fetched).splitlines() if _is_name(line))
+        for path in _files_below(f"{self._tree.common}/refs/remotes"):
+            if not self._is_older(path) and _NAME.fullmatch(name := _text(path).strip()):
+                yield name
+
+    def _git(self, command: Sequence[str], given: bytes = b"", **more: str) -> bytes:
+        program = find_program("git", on_path=False)
+        try:
+            place = str(_empty_repository(_is_sha256(self._tree.common)))
+            variables = {**_VARIABLES, "GIT_DIR": place, "GIT_OBJECT_DIRECTORY": self._objects, **more}
+            with subprocess.Popen(
+                [program, *command],
+                cwd=place,
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            ) as git:
+                try:
+                    resource.prlimit(git.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+                    output, _ = git.communicate(given, _SECONDS)
+                finally:
+                    git.kill()
+        except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as fault:
+            raise Unsure(str(fault)) from None
+        if git.returncode:
+            raise Unsure(f"git ended with {git.returncode}")
+        return output
+
+
+_VARIABLES = {
+    "HOME": "/",
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+
+
+def _empty_repository(is_sha256: bool) -> Path:
+    """A repository of ours without objects, in the state directory, where no command can write."""
+    state = private_directory(state_directory())
+    place = state / ("git-view-sha256" if is_sha256 else "git-view")
+    if (place / "HEAD").exists():
+        return place
+    version, extension = (1, "[extensions]\n\tobjectFormat = sha256\n") if is_sha256 else (0, "")
+    core = "\tbare = true\n\tcommitGraph = false\n\tmultiPackIndex = false\n\tfsmonitor = false\n"
+    with tempfile.TemporaryDirectory(dir=state, prefix="git-view-") as made:
+        for name in ("objects", "refs", "new/objects", "new/refs"):
+            os.makedirs(f"{made}/{name}")
+        new = Path(made, "new")
+        (new / "config").write_text(f"[core]\n\trepositoryformatversion = {version}\n{core}{extension}")
+        (new / "HEAD").write_text("ref: refs/heads/none\n")
+        try:
+            os.rename(new, place)
+        except OSError:
+            if not (place / "HEAD").exists():  # if it does, another session was faster
+                raise
+    return place
+
+
+def _is_sha256(common: str) -> bool:
+    return _SHA256.search(os.fsencode(_text(f"{common}/config"))) is not None
+
+
+def _skew(directory: str) -> int:
+    """How far the clock that stamps files in a directory is ahead of ours: that of a file server may be."""
+    try:
+        fd = os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError:  # not every file system can
+        return _skew_by_name(directory)
+    try:
+        ahead = os.fstat(fd).st_ctime_ns - time_of_files()
+    finally:
+        os.close(fd)
+    return ahead if abs(ahead) > _SKEW else 0
+
+
+def _skew_by_name(directory: str) -> int:
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix="gripfast-") as file:
+            ahead = os.fstat(file.fileno()).st_ctime_ns - time_of_files()
+    except OSError as fault:
+        raise Unsure(str(fault)) from None
+    return ahead if abs(ahead) > _SKEW else 0
+
+
+def _packs(objects: str) -> list[str]:
+    try:
+        with os.scandir(f"{objects}/pack") as found:
+            names = [entry.path for entry in found if entry.name.endswith(".idx")]
+    except OSError:
+        return []
+    return names[:_MOST_PACKS]
+
+
+def _has_object(pack: str, name: bytes) -> bool:
+    """Whether the index of a pack lists an object. https://git-scm.com/docs/pack-format"""
+    try:
+        fd = os.open(pack, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode) and _lists(fd, name)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _lists(fd: int, name: bytes) -> bool:
+    """Searches without mapping the file: a command that makes it shorter meanwhile would end us by a signal."""
+    if os.pread(fd, 8, 0) != b"\xfftOc\0\0\0\2":
+        return False
+    size, names = len(name), 8 + 256 * 4
+    below = os.pread(fd, 4, 4 + name[0] * 4) if name[0] else b""
+    low, high = int.from_bytes(below), int.from_bytes(os.pread(fd, 4, 8 + name[0] * 4))
+    while low < high:
+        middle = (low + high) // 2
+        found = os.pread(fd, size, names + middle * size)
+        if found == name:
+            return True
+        low, high = (middle + 1, high) if found < name else (low, middle)
+    return False
+
+
+def _files_below(directory: str) -> Iterator[str]:
+    """Some thousand files at most, no link followed."""
+    waiting, seen = [directory], 0
+    while waiting and seen < _MOST_REFS:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                entries = list(found)
+        except OSError:
+            continue
+        seen += len(entries)
+        waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield from (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
+
+
+def _is_name(line: str) -> bool:
+    return _NAME.fullmatch(line.partition("\t")[0]) is not None
+
+
+def _text(path: str) -> str:
+    """The beginning of a regular file; empty for anything else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.fsdecode(os.read(fd, 1 << 20)) if stat.S_ISREG(os.fstat(fd).st_mode) else ""
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _require_regular(path: str, largest: int) -> None:
+    try:
+        found = os.lstat(path)
+    except OSError as fault:
+        raise Unsure(str(fault)) from None
+    if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
+        raise Unsure(f"{path} is no index")

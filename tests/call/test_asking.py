@@ -193,3 +193,26 @@ async def test_a_person_is_told_what_always_covers_beyond_this_call() -> None:
     async with Session([keep], before=[rules_hook(Permissions("ask"), spell)], ask=person) as opened:
         await opened.call("Keep", {"content": "x", "name": "notes\n"})
     assert person.asked[0].shown().endswith('"Always" covers Keep on notes\\n, whatever else it is given.')
+
+
+@tool(name="Rehearsed", effect="run", subject="command", rehearses="dry")
+def rehearsed(
+    command: Annotated[str, Field(description="A line.")], dry: Annotated[bool, Field(description="x")] = False
+) -> str:
+    """Runs a line, or shows what it would do."""
+    RAN.append((command, "dry" if dry else "kept"))
+    return f"ran {command}"
+
+
+async def test_always_about_a_dry_run_covers_no_call_that_keeps_what_it_does() -> None:
+    person = Person("always", False, "always")
+    hook = rules_hook(Permissions("ask", []), spell)
+    async with Session([rehearsed], before=[hook], ask=person) as opened:
+        dry = {"command": "mytool x", "dry": True}
+        assert not (await opened.call("Rehearsed", dry)).is_error
+        assert not (await opened.call("Rehearsed", dry)).is_error
+        assert (await opened.call("Rehearsed", {"command": "mytool x"})).is_error
+        assert not (await opened.call("Rehearsed", {"command": "mytool x"})).is_error
+        assert not (await opened.call("Rehearsed", {"command": "mytool x"})).is_error
+    assert person.asked[0].widths() == {"always": "Rehearsed with exactly this command, as a dry run"}
+    assert RAN == [("mytool x", "dry")] * 2 + [("mytool x", "kept")] * 2

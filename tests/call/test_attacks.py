@@ -66,7 +66,8 @@ def test_no_report_is_written_over_a_protected_file(name: str) -> None:
 @pytest.mark.parametrize(("sandboxed", "action"), [(False, "ask"), (True, "allow")])
 def test_uv_installs_unasked_only_where_it_can_write_no_environment_outside(sandboxed: bool, action: str) -> None:
     rules = rule_set("workspace").within(ROOT, Facts(sandboxed=sandboxed))
-    assert judged(rules, "uv pip install requests").action == action
+    lines = ("uv pip install requests", "uv pip sync requirements.txt", "uv pip uninstall requests")
+    assert [judged(rules, line).action for line in lines] == [action] * len(lines)
 
 
 @pytest.mark.parametrize(

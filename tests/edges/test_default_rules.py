@@ -107,6 +107,7 @@ async def test_always_for_the_leading_words_covers_what_follows_and_no_other_com
 
 async def test_what_runs_its_words_or_is_about_a_place_has_no_leading_words(tmp_path: Path, work: Path) -> None:
     lines = ("bash -c x", "sudo ls", "find . -delete", "rm ../x", "cat /etc/passwd", "ls > ../x", "$x", 'mytool "$x"')
+    lines += ("git push --receive-pack=./x .", "git push --exec ./x .", "git push --rece=./x .")
     person = Person(*[False for _ in lines])
     settings = SessionSettings((str(work),), config_file=config(tmp_path, 'sandbox = "off"\n'))
     session, _ = settings.session(ask=person)

@@ -67,6 +67,7 @@ def _joined(command: str) -> Background | None:
     hides_bounds=True,
     profiles=("agent", "codex"),
     names_sandbox=True,
+    rehearses="dry_run",
     witness="outside_sandbox",
     seldom=("outside_sandbox", "max_output", "stdin", "tty"),
     joins=_joins,

@@ -38,8 +38,10 @@ WORKING = _listed(
     """pytest, python -m pytest, python3 -m pytest, python -m unittest, python3 -m unittest, python -m mypy, python3
     -m mypy, python -m json.tool, python3 -m json.tool, python -m py_compile, python3 -m py_compile, python -m
     compileall, python3 -m compileall, python -m venv, python3 -m venv, uv venv, ruff check, ruff format, mypy,
-    pyright, black, isort, flake8, tox, nox, uv sync, uv lock, uv pip, pip install, pip3 install, pip list, pip
-    show, pip freeze, npm test, npm run, npm ci, npm install, npm i, npm ls, npm root, npm outdated, npm audit, npm
+    pyright, black, isort, flake8, tox, nox, uv sync, uv lock, uv pip list, uv pip show, uv pip freeze,
+    uv pip check, uv pip tree, uv pip compile, uv pip install, uv pip sync, uv pip uninstall, pip install,
+    pip3 install, pip list, pip show, pip freeze,
+    npm test, npm run, npm ci, npm install, npm i, npm ls, npm root, npm outdated, npm audit, npm
     view, npm info, npm explain, npm pack --dry-run, npx, pnpm install, pnpm run, pnpm test, pnpm build, pnpm lint,
     yarn install, yarn run, yarn test, yarn build, yarn lint, bun install, bun test, bun run, tsc, tsgo, tsx,
     ts-node, eslint, prettier, vitest, jest, mocha, biome, cargo test, cargo check, cargo build, cargo clippy, cargo

@@ -218,7 +218,7 @@ class LineRules:
         name = str(argv[0])
         if "/" in name or name in WRAPPERS or name in INTERPRETERS or name in SHELL_STATE or name in _BY_PLACE:
             return ""
-        if any(isinstance(word, Unknown) or places.outside(word) for word in argv[1:]):
+        if any(isinstance(word, Unknown) or places.outside(word) or _runs_value(word) for word in argv[1:]):
             return ""
         second = str(argv[1]) if len(argv) > 1 else ""
         both = _PLAIN_NAME.fullmatch(second) is not None and (
@@ -351,6 +351,7 @@ class LineRules:
         return open_words_problem(plain, command_pattern(f"{found[0]} *"), self.tables, places, inside_only=False)
 
 
+_RUN_BY_OPTION = ("--exec", "--receive-pack", "--upload-pack", "--command", "--eval", "--ssh-command", "--rsh")
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9:-]*")
 # Questions about these are about places, or about options that run something.
 _BY_PLACE = frozenset(
@@ -396,6 +397,12 @@ def _runs_its_input(argv: Argv) -> bool:
         return False
     rest = [word for word in argv[1:] if word not in ("-c", "-e", "-m", "-V", "-v", "-h", "-f")]
     return len(rest) == len(argv) - 1 and all(_FROM_INPUT.fullmatch(str(word)) for word in rest)
+
+
+def _runs_value(word: Word) -> bool:
+    """Whether a word may be an option whose value is run, also abbreviated: `git push --receive-pack=…`."""
+    name = str(word).partition("=")[0]
+    return len(name) > 3 and any(option.startswith(name) for option in _RUN_BY_OPTION)
 
 
 def _runs_project(argv: Argv) -> bool:

@@ -235,7 +235,8 @@ def rules_hook(permissions: Permissions, spell: Spell) -> RulesHook:
             return Deny(decision.reason)
         token, covers = _always(tool, arguments, subjects)
         if tool.traits.effect == "run" and subjects:
-            return _about_line(permissions, decision, token, covers)
+            asked = _about_line(permissions, decision, token, covers)
+            return _about_rehearsal(asked) if _is_rehearsal(tool, arguments) else asked
         if tool.traits.effect != "run" and decision.rule is not None and decision.rule.action == "allow":
             return Ask(decision.reason, token, "make the directory it is in a root as well", covers)
         return Ask(decision.reason, token, covers=covers)
@@ -254,6 +255,15 @@ def _about_line(permissions: Permissions, decision: Decision, token: str, covers
         return None if permissions.facts.directory() == where else "the working directory has changed meanwhile"
 
     return Ask(decision.reason, f"{token}\0{where}", remedy, covers, leading, where, outdated)
+
+
+def _is_rehearsal(tool: Tool, arguments: BaseModel) -> bool:
+    return tool.traits.rehearses is not None and bool(getattr(arguments, tool.traits.rehearses))
+
+
+def _about_rehearsal(asked: Ask) -> Ask:
+    """A person says always more lightly to a call that keeps nothing, so it covers no other."""
+    return replace(asked, token=f"{asked.token}\0rehearsal", covers=f"{asked.covers}, as a dry run", leading=())
 
 
 def _always(tool: Tool, arguments: BaseModel, subjects: Sequence[Sequence[str]]) -> tuple[str, str]:

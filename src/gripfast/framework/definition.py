@@ -73,6 +73,7 @@ class Traits:
     feeds: str | None = None  # the argument that names a running command, which it gives input that rules can't judge
     profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
     hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
+    rehearses: str | None = None  # the argument by which a call keeps nothing: an "always" covers only such calls
     witness: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
     seldom: tuple[str, ...] = ()  # arguments that only the profile with all tools shows; every profile takes them
     names_sandbox: bool = False  # its description ends with the sandbox that commands run in
@@ -100,6 +101,7 @@ class TraitOptions(TypedDict, total=False):
     feeds: str | None
     profiles: tuple[str, ...]
     hides_bounds: bool
+    rehearses: str | None
     witness: str | None
     seldom: tuple[str, ...]
     names_sandbox: bool

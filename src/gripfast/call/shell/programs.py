@@ -484,7 +484,12 @@ _TABLES: Mapping[str, Program] = {
     "uv pip list": Program("--format=TEXT --outdated", operands="none"),
     "uv pip show": Program("", operands="targets"),
     "uv pip freeze": Program("", operands="none"),
+    "uv pip check": Program("", operands="none"),
+    "uv pip tree": Program("", operands="none"),
+    "uv pip compile": Program("-q --quiet -U --upgrade --universal --generate-hashes", operands="inside"),
     "uv pip install": Program(_UV_PIP, operands="targets"),
+    "uv pip sync": Program("-q --quiet --dry-run", operands="inside"),
+    "uv pip uninstall": Program("-q --quiet --dry-run", operands="targets"),
     "uv --version": Program("", operands="none"),
     "pip install": Program(_UV_PIP, operands="targets"),
     "pip3 install": Program(_UV_PIP, operands="targets"),
@@ -587,7 +592,7 @@ VERSIONS = frozenset(
     }.items()
     for option in options.split()
 )
-INTO_A_VENV = frozenset({"pip install", "pip3 install", "uv pip install"})
+INTO_A_VENV = frozenset({"pip install", "pip3 install", "uv pip install", "uv pip sync", "uv pip uninstall"})
 # Commands of the shell itself: no file is looked up for them.
 BUILTINS = frozenset(
     """echo printf pwd true false cd test : exit return break continue wait set read type command export jobs kill

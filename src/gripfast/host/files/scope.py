@@ -14,16 +14,22 @@ from gripfast.text.escape import escaped
 # What nothing on this machine runs: a CI service does, after a push.
 RUN_BY_CI: tuple[str, ...] = (
     *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
-    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile".split(),
+    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile bitbucket-pipelines.yml .cirrus.yml .semaphore".split(),
+    *("**/.gitea/workflows", "**/.forgejo/workflows", "appveyor.yml", ".appveyor.yml", ".builds", ".build.yml"),
 )
+_LEFTHOOK = ("lefthook", ".lefthook", "lefthook-local", ".lefthook-local")
 # Files that other programs run or obey when they next read them: never written unless the user lifts the protection.
 PROTECTED: tuple[str, ...] = (
     *".git git~1 .gitmodules .mcp.json".split(),
     *".claude .codex .cursor .gemini .opencode opencode.json .kiro .roo .windsurf .continue .amazonq".split(),
     *".factory .qwen .junie .trae crush.json .crush.json .aider.conf.yml".split(),
     *".vscode .idea .zed .fleet .vs .devcontainer .devcontainer.json .gitpod.yml .husky".split(),
-    *".envrc .npmrc .pre-commit-config.yaml lefthook.yml .lefthook.yml mise.toml .mise.toml .mvn".split(),
-    *".autoenv .shadowenv.d .gdbinit .lldbinit .exrc .nvimrc .nvim.lua .dir-locals.el".split(),
+    *".envrc .npmrc .pre-commit-config.yaml mise.toml mise.local.toml .mise.toml .mise.local.toml .mise .mvn".split(),
+    *("**/mise/config.toml", "**/mise/config.local.toml", "**/.config/mise.toml", "**/.config/mise"),
+    *(f"{name}.{kind}" for name in _LEFTHOOK for kind in ("yml", "yaml", "toml", "json")),
+    *".autoenv .autoenv.zsh .autoenv_leave .autoenv_leave.zsh .in.zsh .out.zsh .shadowenv.d".split(),
+    *".gdbinit .lldbinit .exrc .nvimrc .nvim.lua .dir-locals.el .dir-locals-2.el".split(),
+    *("**/.github/hooks", "**/.clinerules/hooks", ".openhands"),
     *("**/.hg/hgrc", "**/.hg/hgrc-not-shared", "**/.sl/config", "**/.jj/repo/config.toml"),
     *("**/.cargo/config.toml", "**/.cargo/config"),
     *RUN_BY_CI,

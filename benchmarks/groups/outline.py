@@ -27,6 +27,7 @@ from benchmarks.outline_corpus import (
 )
 
 if TYPE_CHECKING:
+    from gripfast.outline.definition import Parsed
     from gripfast.outline.language import Language
 
 GROUP = "outline"
@@ -85,18 +86,36 @@ def _truth(run: Run, corpus: Corpus, files: list[Path], name: str, figure: float
     from gripfast.outline.languages import named
 
     language = named(corpus.language)
-    total = hits = count = 0
+    total = hits = count = shown = ended = 0
     some: list[tuple[Path, set[Key]]] = []
     for path, keys in corpus.truth(files):
         wanted = set(keys)
-        found = found_in(path.read_bytes(), language).definitions
+        parsed = found_in(path.read_bytes(), language)
+        found = parsed.definitions
+        seen = list(_ends(path, language, parsed, wanted))
+        shown, ended = shown + len(seen), ended + sum(seen)
         ours = {(d.own_name, start, d.end) for d in found for start in (d.start, d.line)}
         total, hits, count = total + len(wanted), hits + len(wanted & ours), count + 1
         some += [(path, wanted)] if count % 20 == 1 else []
     note = f"{hits:,} of {total:,} in {count:,} files"
     bound(run, GROUP, name, 100 * hits / total, figure, "%", at_least=True, note=note)
+    note = f"{ended:,} of {shown:,} that the views show"
+    name = f"{corpus.language}: definitions whose last line is shown or ends a fold"
+    bound(run, GROUP, name, 100 * ended / shown, figure, "%", at_least=True, note=note)
     for peer, tags in (("universal-ctags", ctags), ("ast-grep outline", ast_grep)):
         _peer(run, f"{corpus.language}: the same by {peer}", some, tags)
+
+
+def _ends(path: Path, language: Language, parsed: Parsed, wanted: set[Key]) -> Iterator[bool]:
+    """For each definition that is shown, whether its last row is or a fold ends with it."""
+    from gripfast.outline.text import SourceText, lines_of
+    from gripfast.outline.view import collapsed
+
+    lines = lines_of(path.read_text(encoding="utf-8", errors="replace"))
+    view = collapsed(SourceText(lines, language.comment, language.docstring, language.idle), parsed)
+    shown = {row for row in view.rows if isinstance(row, int)}
+    ends = shown | {row.last for row in view.rows if not isinstance(row, int)}
+    return (last in ends for _, first, last in wanted if first in shown)
 
 
 def _peer(run: Run, name: str, some: list[tuple[Path, set[Key]]], tags: Callable[[Path], Tags]) -> None:

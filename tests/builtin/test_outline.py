@@ -17,8 +17,9 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.program import worker
 from gripfast.host.program.worker import Workers
 from gripfast.outline.definition import Definition, Parsed
+from gripfast.outline.folds import Fold
 from gripfast.outline.text import SourceText
-from gripfast.outline.view import Fold, collapsed
+from gripfast.outline.view import Wanted, collapsed, matching
 from searching import call, code, make, text
 
 pytest.importorskip("tree_sitter_python")
@@ -88,7 +89,8 @@ def test_a_line_that_begins_with_a_star_is_code_unless_it_is_a_comments(tmp_path
     body = "".join(f"fn f{i}(a: &mut i32)\n{{\n{'    *a = a_long_name(1, 2, 3);' * 3}\n}}\n" for i in range(20))
     make(tmp_path, {"a.rs": f"{body}/** Says\n * much\n */\nimpl A\n{{\n    fn g() {{\n        go();\n    }}\n}}\n"})
     answer = text(tmp_path, "outline", path="a.rs")
-    assert folds(answer) == [*((row, row + 1) for row in range(2, 82, 4)), (87, 87)]  # none for the `{` of row 85
+    every = [*((row, row + 2) for row in range(2, 82, 4)), (87, 88), (89, 89)]
+    assert folds(answer) == every  # none for the `{` of row 85
     assert shown(answer)[81] == "/** Says"
 
 
@@ -210,11 +212,12 @@ def test_the_limit_folds_inner_definitions_before_it_cuts(tmp_path: Path) -> Non
     methods = "".join(f"    def m{n}(self):\n        a = 1\n        return a\n\n" for n in range(30))
     make(tmp_path, {"a.py": "".join(f"class C{n}:\n{methods}\n" for n in range(4))})
     answer = text(tmp_path, "outline", path="a.py", limit=20)
-    assert list(shown(answer).values()) == [f"class C{n}:" for n in range(4)]
+    ends = [(122 * n + 2, 122 * n + 120) for n in range(4)]
+    assert list(shown(answer).values()) == [f"class C{n}: … {a}–{b}" for n, (a, b) in enumerate(ends)]
     assert "inner definitions are folded" in answer
     cut = text(tmp_path, "outline", path="a.py", limit=3)
-    assert len(shown(cut)) + len(folds(cut)) == 3
-    assert 'Read(file_path="a.py", offset=' in cut
+    assert list(shown(cut)) == [1, 123, 245]
+    assert "cut before line 367: use a larger limit or a narrower pattern" in cut and "Read(" not in cut
 
 
 def test_a_long_file_keeps_the_names_of_its_methods_and_gives_up_all_else_for_them(tmp_path: Path) -> None:
@@ -226,10 +229,11 @@ def test_a_long_file_keeps_the_names_of_its_methods_and_gives_up_all_else_for_th
     names = ["class Big:", *(f"    def m{n}(" for n in range(40)), "    def large("]
     marked = text(tmp_path, "outline", path="a.py", limit=100)
     assert list(shown(marked).values()) == names and len(folds(marked)) == 41
-    bare = text(tmp_path, "outline", path="a.py", limit=60)
-    assert list(shown(bare).values()) == names and not folds(bare)
-    assert "[folds are not marked to keep to the limit; 42 of " in bare
-    assert bare.endswith('name_pattern="Big.large" shows that in full]')
+    short = text(tmp_path, "outline", path="a.py", limit=60)
+    ends = ["", *(f" … {7 * n + 3}–{7 * n + 7}" for n in range(40)), " … 283–296"]
+    assert list(shown(short).values()) == [f"{name}{end}" for name, end in zip(names, ends, strict=True)]
+    assert "[other folds are not marked to keep to the limit; 42 of " in short
+    assert short.endswith('name_pattern="Big.large" shows that in full]')
 
 
 def test_a_name_that_comes_last_is_shown(tmp_path: Path) -> None:
@@ -442,7 +446,7 @@ def test_denied_files_are_left_out_of_a_map(tmp_path: Path) -> None:
 def test_a_pattern_on_a_directory_finds_definitions_in_all_files(tmp_path: Path) -> None:
     make(tmp_path, {"a/box.py": BOX, "b/other.py": "class Other:\n    def open(self):\n        needle()\n"})
     answer = text(tmp_path, "outline", path=".", name_pattern=r"\.open$")
-    assert set(shown(answer)) == {39, 2} and "2 definitions that match" in answer
+    assert set(shown(answer)) == {39, 2} and "[2 definitions match;" in answer
     assert "a/box.py" in text(tmp_path, "outline", path=".", content_pattern="needle =")
     assert "no definition matches" in text(tmp_path, "outline", path=".", name_pattern="absent")
 
@@ -490,7 +494,8 @@ def test_a_long_read_of_source_ends_with_a_hint_where_outline_is_offered(tmp_pat
 @st.composite
 def definitions(draw: st.DrawFn) -> tuple[list[str], Parsed]:
     total = draw(st.integers(31, 120))
-    lines = draw(st.lists(st.sampled_from(["", "x", "    y", "}", "# words"]), min_size=total, max_size=total))
+    kinds = ["", "x", "    y", "{", "}", "# words", "@idle"]
+    lines = draw(st.lists(st.sampled_from(kinds), min_size=total, max_size=total))
     found: list[Definition] = []
     for _ in range(draw(st.integers(0, 8))):
         start = draw(st.integers(1, total))
@@ -502,17 +507,84 @@ def definitions(draw: st.DrawFn) -> tuple[list[str], Parsed]:
 
 
 @settings(deadline=None)
-@given(definitions(), st.integers(1, 200))
-def test_rows_and_folds_never_overlap_and_leave_out_only_what_has_no_words(
-    given_: tuple[list[str], Parsed], limit: int
+@given(definitions(), st.integers(1, 200), st.lists(st.integers(1, 31), max_size=3))
+def test_folds_never_overlap_nor_hide_a_shown_row_and_cover_all_other_code(
+    given_: tuple[list[str], Parsed], limit: int, hits: list[int]
 ) -> None:
     lines, found = given_
-    view = collapsed(SourceText(lines, ("#",)), found, limit=limit)
+    source = SourceText(lines, ("#",), idle=("@idle",))
+    view = matching(source, found, Wanted(hits=hits), limit) if hits else collapsed(source, found, limit)
     covered: list[int] = []
     for row in view.rows:
         covered += range(row.first, row.last + 1) if isinstance(row, Fold) else [row]
     assert covered == sorted(set(covered)) and all(1 <= row <= len(lines) for row in covered)
-    assert len(view.rows) <= limit
-    if view.cut is None and view.marks:
+    assert len([row for row in view.rows if isinstance(row, int) or not view.beside]) <= limit
+    if view.cut is None and not view.beside:
         missing = set(range(1, len(lines) + 1)) - set(covered)
-        assert {lines[row - 1].strip() for row in missing} <= {"", "}", "# words"}
+        assert {lines[row - 1] for row in missing} <= {"", "# words", "{", "@idle"}
+
+
+@settings(deadline=None)
+@given(definitions(), st.integers(1, 200))
+def test_no_fold_runs_past_the_end_of_a_shown_definition(given_: tuple[list[str], Parsed], limit: int) -> None:
+    lines, found = given_
+    view = collapsed(SourceText(lines, ("#",)), found, limit)
+    ends = [each.end for each in found.definitions if each.kind == "function" and not each.depth]
+    past = [
+        (fold, end) for fold in view.rows if isinstance(fold, Fold) for end in ends if fold.first <= end < fold.last
+    ]
+    assert not past or view.beside
+
+
+CODE = (
+    """\
+import a;
+
+/**
+ * First.
+ */
+class Box {
+    @Override
+    public int size() {
+        return 1;
+    }
+
+    private int x = 3;
+    static { go(); }
+
+    /* What it does,
+       in words. */
+    void open() {
+    }
+}
+
+run(1);
+run(2);
+
+// A comment.
+
+class Other { }
+// the end
+"""
+    + "\n" * 30
+)
+
+
+def test_a_fold_ends_with_its_definition_and_what_follows_has_its_own(tmp_path: Path) -> None:
+    make(tmp_path, {"a.java": CODE + "x();\n" * 40})
+    answer = text(tmp_path, "outline", path="a.java")
+    assert answer.splitlines()[:-1] == [
+        "… 1",
+        "     4	 * First.",
+        "     6	class Box {",
+        "     8	    public int size() {",
+        "… 9–10",
+        "… 12–13",
+        "    15	    /* What it does,",
+        "    17	    void open() {",
+        "… 18",
+        "… 19",
+        "… 21–22",
+        "    26	class Other { }",
+        "… 27–97",
+    ]

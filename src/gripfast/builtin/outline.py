@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Annotated
 
 from pydantic import Field
@@ -23,8 +23,9 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.search.records import GrepOptions
 from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern, PatternTimeout
 from gripfast.outline.definition import BODIES, Definition
+from gripfast.outline.folds import Fold
 from gripfast.outline.text import SourceText
-from gripfast.outline.view import Fold, FoldedView, Wanted, collapsed, enclosing, matching
+from gripfast.outline.view import FoldedView, Wanted, collapsed, enclosing, matching
 from gripfast.text.escape import escaped
 from gripfast.text.near import near
 
@@ -123,8 +124,7 @@ def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str) 
     room = ROOM
     cut = view.cut
     count = 0
-    for row in view.rows:
-        line = str(row) if isinstance(row, Fold) else f"{row:6d}\t{_clipped(text.lines[row - 1])}"
+    for line, row in _lines(view, text):
         room -= len(line.encode("utf-8", "replace")) + 1
         if room < 0:
             cut = row.first if isinstance(row, Fold) else row
@@ -132,6 +132,16 @@ def _rendered(view: FoldedView, text: SourceText, outline: Outline, shown: str) 
         count += isinstance(row, int)
         yield line
     yield from _notes(view, outline, shown, count, cut)
+
+
+def _lines(view: FoldedView, text: SourceText) -> Iterator[tuple[str, int | Fold]]:
+    """Each line of the answer with the row or fold it stands for."""
+    for row, following in pairwise([*view.rows, 0]):
+        if isinstance(row, int):
+            rest = f" {following}" if view.beside and isinstance(following, Fold) else ""
+            yield f"{row:6d}\t{_clipped(text.lines[row - 1])}{rest}", row
+        elif not view.beside:
+            yield str(row), row
 
 
 def _clipped(line: str) -> str:
@@ -153,10 +163,10 @@ def _notes(view: FoldedView, outline: Outline, shown: str, count: int, cut: int 
         said.append(f"does not parse at {places}{more}")
     if view.depth is not None:
         said.append("inner definitions are folded to keep to the limit")
-    if not view.marks:
-        said.append("folds are not marked to keep to the limit")
+    if view.beside:
+        said.append("other folds are not marked to keep to the limit")
     if cut is not None:
-        said.append(f'the rest from line {cut} on: Read(file_path="{shown}", offset={cut - 1})')
+        said.append(f"cut before line {cut}: use a larger limit or a narrower pattern")
     if not view.total:
         said.append(f"`{shown}` is empty")
     elif count < view.total:
@@ -182,7 +192,7 @@ def _call(view: FoldedView, outline: Outline, shown: str) -> str:
         for index in around
         if definitions[index].name and definitions[index].head < first
     ]
-    if not view.marks:
+    if view.beside:
         inside = [(each, each.end - each.head) for each in definitions if each.name]
     if not inside:
         first = max(folds.values(), key=_size).first if folds else 1

@@ -137,7 +137,7 @@ class _Mapping:
             if rows:
                 count += len(rows)
                 lines += [f"{escaped(path)} ({_counted(outline.total, 'line')})", *self._sources(path, rows)]
-        said = f"{_counted(count, 'definition')} that match" if count else "no definition matches"
+        said = f"{_counted(count, 'definition')} match{'es' * (count == 1)}" if count else "no definition matches"
         return self._answer(
             lines, [said, 'outline(path="<file>", name_pattern=...) shows one in full'][: 1 + bool(count)]
         )

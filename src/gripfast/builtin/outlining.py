@@ -21,6 +21,7 @@ from gripfast.outline.language import Language
 from gripfast.outline.languages import language_of, refined
 from gripfast.outline.map import tops
 from gripfast.outline.text import SourceText, lines_of
+from gripfast.outline.view import named_row
 
 LARGEST = 64 * 1024 * 1024
 MOST_LINES = 500_000
@@ -93,8 +94,8 @@ class Outlines:
     def _parsed(self, source: _Source, shown: str, is_cancelled: Callable[[], bool]) -> Outline:
         found, notes = self._found(source, shown, is_cancelled)
         lines = source.text.lines
-        top = tuple((each.line, lines[each.line - 1]) for each in tops(found.definitions) if each.name)
-        return Outline(found, len(lines), top, (*source.notes, *notes))
+        named = (named_row(source.text, each) or each.line for each in tops(found.definitions) if each.name)
+        return Outline(found, len(lines), tuple((row, lines[row - 1]) for row in named), (*source.notes, *notes))
 
     def _found(self, source: _Source, shown: str, is_cancelled: Callable[[], bool]) -> tuple[Parsed, tuple[str, ...]]:
         language, lines = source.language, source.text.lines
@@ -133,8 +134,8 @@ def _source(file: OpenFile, shown: str, encoding: str | None) -> _Source:
     text, notes = _decoded(content, shown, encoding)
     lines = lines_of(text)
     language = refined(language_of(shown, lines[0] if lines else ""), text)
-    comment, docstring = (language.comment, language.docstring) if language else ((), False)
-    return _Source(SourceText(lines, comment, docstring), text.encode("utf-8", "replace"), language, notes)
+    seen = SourceText(lines, language.comment, language.docstring, language.idle) if language else SourceText(lines)
+    return _Source(seen, text.encode("utf-8", "replace"), language, notes)
 
 
 def _decoded(content: bytes, shown: str, encoding: str | None) -> tuple[str, tuple[str, ...]]:

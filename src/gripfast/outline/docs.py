@@ -16,7 +16,7 @@ _WORD = re.compile(r"\w")
 def doc_row(text: SourceText, definition: Definition) -> int | None:
     """The row of the first line with words, or None."""
     inside = _docstring(text.lines, definition.head, definition.end) if text.docstring else None
-    return inside or (_above(text.lines, definition.start, text.comment) if text.comment else None)
+    return inside or _above(text, definition.start)
 
 
 def _docstring(lines: Sequence[str], head: int, end: int) -> int | None:
@@ -31,19 +31,26 @@ def _next_with_text(lines: Sequence[str], row: int, end: int) -> int | None:
     return next((at for at in range(row, min(end, row + 5) + 1) if lines[at - 1].strip()), None)
 
 
-def _above(lines: Sequence[str], start: int, comment: tuple[str, ...]) -> int | None:
+def _above(text: SourceText, start: int) -> int | None:
+    first = comment_above(text, start)
+    return next((row for row in range(first, start) if _WORD.search(text.lines[row - 1])), None)
+
+
+def comment_above(text: SourceText, start: int) -> int:
+    """The first row of the comment that ends right above a row; that row itself if there is none."""
+    lines, comment = text.lines, text.comment
     first = start
     lowest = max(1, start - FARTHEST)
     while first > lowest and (line := lines[first - 2].strip()) and _belongs(line, comment):
         first -= 1
         if "*/" in line and "/*" not in line and "/*" in comment:
             first = _opening(lines, first, lowest)
-    return next((row for row in range(first, start) if _WORD.search(lines[row - 1])), None)
+    return first
 
 
 def is_remark(line: str, comment: tuple[str, ...]) -> bool:
     """Whether a line without its indentation is a comment, or inside one that marks its lines."""
-    return f"{line} ".startswith(comment)
+    return bool(comment) and f"{line} ".startswith(comment)
 
 
 def _belongs(line: str, comment: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ class Language(NamedTuple):
     """How a language's files are called, which grammar reads them and how comments look.
 
     `comment` is how a comment line begins, for the line of words above a definition; `docstring`: it stands inside.
-    `data`: keys and values instead of code."""
+    `idle`: marks before a definition that are not worth a line. `data`: keys and values instead of code."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -21,6 +21,7 @@ class Language(NamedTuple):
     query: str = ""
     comment: tuple[str, ...] = C_COMMENTS
     docstring: bool = False
+    idle: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     shebangs: tuple[str, ...] = ()
     engine: Engine = "grammar"

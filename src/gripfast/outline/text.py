@@ -18,11 +18,13 @@ def lines_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SourceText:
-    """The lines of a file, how a comment line in it begins, and whether docstrings stand inside."""
+    """The lines of a file, how a comment line in it begins, whether docstrings stand inside, and marks before a
+    definition that are not worth a line."""
 
     lines: Sequence[str]
     comment: tuple[str, ...] = ()
     docstring: bool = False
+    idle: tuple[str, ...] = ()
 
     @cached_property
     def characters(self) -> int:

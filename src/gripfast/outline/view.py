@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 
 from gripfast.outline.definition import BODIES, Definition, Parsed
-from gripfast.outline.docs import doc_row, is_remark
+from gripfast.outline.docs import doc_row
+from gripfast.outline.folds import Fold, beside, folded
 from gripfast.outline.text import SourceText
 
 LARGE = 120  # rows of a function from which on the definitions inside it are shown as well
@@ -20,18 +20,6 @@ LONG_LIST = 8  # constants in a row, of which the rest is folded where room is s
 NEAR = 2  # rows around a match that lies in no definition
 WHOLE_CONTAINER = 60  # rows up to which a match between the members of a class shows all of it
 _WORDLESS = frozenset({"constant", "variable", "declaration", "key"})  # they speak for themselves
-_SPARE = re.compile(r"[\s)}\]>;,]*(?:end|fi|done|esac|\*/|/\*+|#+|//+)?[\s;)}]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Rows that are left out, both inclusive."""
-
-    first: int
-    last: int
-
-    def __str__(self) -> str:
-        return f"… {self.first}" if self.first == self.last else f"… {self.first}–{self.last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class FoldedView:
     total: int
     matches: int = 0
     depth: int | None = None  # deeper definitions were folded to keep to the limit
-    marks: bool = True  # folds are among the rows
+    beside: bool = False  # folds are the rest of what is on the row before them; others are not marked
     cut: int | None = None
 
     @property
@@ -66,11 +54,11 @@ class Detail:
     docs: bool = True
     lists: bool = True  # all of a long list of constants
     signatures: bool = True  # else only the row that has the name
-    marks: bool = True  # where something is folded
+    beside: bool = False  # folds on the row of a name, and no others
     share: float = 1e9
 
 
-LEAST = Detail(docs=False, lists=False, signatures=False, marks=False)
+LEAST = Detail(docs=False, lists=False, signatures=False, beside=True)
 
 
 def collapsed(text: SourceText, found: Parsed, limit: int = 1000) -> FoldedView:
@@ -80,11 +68,11 @@ def collapsed(text: SourceText, found: Parsed, limit: int = 1000) -> FoldedView:
         return FoldedView(tuple(range(1, total + 1)), total)
     visible = _visible(found.definitions)
     deepest = max((each.depth for each in visible), default=0)
-    depth, detail, folded = _fitting(text, visible, _broken(found, visible), deepest, limit)
-    if _share(text, folded) > 0.9:
-        folded = range(1, total + 1)
-    rows, cut = _cut(folded, limit)
-    return FoldedView(tuple(rows), total, 0, depth if depth < deepest else None, detail.marks, cut)
+    depth, detail, rows = _fitting(text, visible, _broken(found, visible), deepest, limit)
+    if _share(text, rows) > 0.9:
+        rows = range(1, total + 1)
+    rows, cut = _cut(rows, limit, detail.beside)
+    return FoldedView(tuple(rows), total, 0, depth if depth < deepest else None, detail.beside, cut)
 
 
 def _fitting(
@@ -96,12 +84,29 @@ def _fitting(
     least = _least_rows(visible, deepest)
     for depth, detail in _details(deepest):
         if least[depth] <= limit:
-            shown = broken | _heads(text, visible, depth, detail)
-            folded = _folded(text, shown) if detail.marks else sorted(shown)
-            if len(folded) <= limit and _share(text, folded) <= detail.share * ample:
-                return depth, detail, folded
+            rows = _rows(text, _heads(visible, depth, detail), broken, detail)
+            if _length(rows, detail.beside) <= limit and _share(text, rows) <= detail.share * ample:
+                return depth, detail, rows
     top = islice((each for each in visible if not each.depth), limit + 1)
-    return 0, LEAST, sorted({each.line for each in top})
+    return 0, LEAST, _rows(text, top, set(), LEAST)
+
+
+def _rows(text: SourceText, heads: Iterable[Definition], more: set[int], detail: Detail) -> list[int | Fold]:
+    """What is shown of definitions, and other rows, with folds."""
+    rows, ends, last = set(more), set[int](), dict[int, int]()
+    for each in heads:
+        shown = list(_shown_of(text, each, detail.signatures))
+        rows.update(shown)
+        ends.add(each.end)
+        last[shown[0]] = max(each.end, last.get(shown[0], 0))
+        if detail.docs and each.kind not in _WORDLESS and (doc := doc_row(text, each)):
+            rows.add(doc)
+    return beside(text, rows, last) if detail.beside else folded(text, rows, ends)
+
+
+def _length(rows: Sequence[int | Fold], is_beside: bool) -> int:
+    """How many lines they take."""
+    return sum(isinstance(row, int) for row in rows) if is_beside else len(rows)
 
 
 def _least_rows(visible: list[Definition], deepest: int) -> list[int]:
@@ -115,10 +120,10 @@ def _least_rows(visible: list[Definition], deepest: int) -> list[int]:
 
 def matching(text: SourceText, found: Parsed, wanted: Wanted, limit: int = 1000) -> FoldedView:
     """What is asked for, in full, with the heads of what it lies in. No rows if nothing matches."""
-    rows, count = _wanted_rows(text, found.definitions, wanted)
+    rows, ends, count = _wanted_rows(text, found.definitions, wanted)
     if not rows:
         return FoldedView((), len(text.lines))
-    shown, cut = _cut(_folded(text, rows), limit)
+    shown, cut = _cut(folded(text, rows, ends), limit)
     return FoldedView(tuple(shown), len(text.lines), count, cut=cut)
 
 
@@ -159,9 +164,11 @@ def _visible(definitions: Iterable[Definition]) -> list[Definition]:
     return visible
 
 
-def _wanted_rows(text: SourceText, definitions: Sequence[Definition], wanted: Wanted) -> tuple[set[int], int]:
-    """And how many definitions and other places match."""
-    rows: set[int] = set()
+def _wanted_rows(
+    text: SourceText, definitions: Sequence[Definition], wanted: Wanted
+) -> tuple[set[int], set[int], int]:
+    """With the ends of the definitions they are of, and how many definitions and other places match."""
+    rows, ends = set[int](), set[int]()
     chosen = {index for index, each in enumerate(definitions) if wanted.is_named(each)}
     places = 0
     for hit, around in enclosing(definitions, wanted.hits):
@@ -171,12 +178,14 @@ def _wanted_rows(text: SourceText, definitions: Sequence[Definition], wanted: Wa
             continue
         places += hit not in rows
         rows.update(range(max(1, hit - NEAR), min(len(text.lines), hit + NEAR) + 1))
+        ends.update(definitions[outer].end for outer in around)
         rows.update(row for outer in around for row in _head_rows(definitions[outer]))
     for index, around in _chains(definitions):
         if index in chosen:
             rows.update(_all_rows(text, definitions[index]))
+            ends.update(definitions[outer].end for outer in around)
             rows.update(row for outer in around for row in _head_rows(definitions[outer]))
-    return rows, places + len(chosen)
+    return rows, ends, places + len(chosen)
 
 
 def enclosing(definitions: Sequence[Definition], rows: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
@@ -218,62 +227,38 @@ def _head_rows(each: Definition) -> range:
     return range(each.start, min(each.head, each.start + TALLEST_HEAD) + 1)
 
 
-def _heads(text: SourceText, visible: Iterable[Definition], depth: int, detail: Detail) -> set[int]:
-    rows: set[int] = set()
+def _heads(visible: Iterable[Definition], depth: int, detail: Detail) -> Iterator[Definition]:
+    """The definitions of which something is shown."""
     runs: dict[int, int] = {}  # of constants, by their depth
     for each in visible:
         runs[each.depth] = runs.get(each.depth, 0) + 1 if each.kind in _WORDLESS else 0
-        if each.depth > depth or (runs[each.depth] > LONG_LIST and not detail.lists):
-            continue
-        rows.update(_shown_of(text, each, detail.signatures))
-        if detail.docs and each.kind not in _WORDLESS and (doc := doc_row(text, each)):
-            rows.add(doc)
-    return rows
+        if each.depth <= depth and (runs[each.depth] <= LONG_LIST or detail.lists):
+            yield each
 
 
 def _shown_of(text: SourceText, each: Definition, signature: bool) -> Iterator[int]:
-    """The signature, or only the row of it that has the name: in some styles the result's type has one of its own.
-    The name of a `typedef struct { … } name;` comes last."""
-    rows = _head_rows(each)
-    named = next((row for row in rows if row >= each.line and each.own_name in text.lines[row - 1]), None)
-    if signature or named is None:
-        yield from rows if signature else (each.line,)
+    """The signature, or only the row of it that has the name. The name of a `typedef struct { … } name;` comes
+    last."""
+    named = named_row(text, each)
+    if signature:
+        before = named or each.line
+        yield from (row for row in _head_rows(each) if row >= before or text.lines[row - 1].strip() not in text.idle)
     else:
-        yield named
+        yield named or each.line
     if named is None and each.own_name in text.lines[each.end - 1]:
         yield each.end
 
 
-def _folded(text: SourceText, rows: set[int]) -> list[int | Fold]:
-    """The rows in order with a fold wherever something is left out."""
-    folded: list[int | Fold] = []
-    total = len(text.lines)
-    for before, row in pairwise([0, *sorted(rows), total + 1]):
-        folded += _gap(text, before + 1, row - 1)
-        if row <= total:
-            folded.append(row)
-    return folded
+def named_row(text: SourceText, each: Definition) -> int | None:
+    """The row of a signature that has the name: annotations may stand before it, or the type of the result."""
+    rows = range(each.line, min(each.head, each.start + TALLEST_HEAD) + 1)
+    return next((row for row in rows if each.own_name in text.lines[row - 1]), None)
 
 
-def _gap(text: SourceText, first: int, last: int) -> Iterator[Fold]:
-    """Blank lines, lone brackets and what else there is of a comment are not worth a mark."""
-    lines = text.lines
-    while first <= last and not lines[first - 1].strip():
-        first += 1
-    while first <= last and _SPARE.match(lines[last - 1]):
-        last -= 1
-    if first > last or all(_is_spare(lines[row - 1], text.comment) for row in range(first, last + 1)):
-        return
-    yield Fold(first, last)
-
-
-def _is_spare(line: str, comment: tuple[str, ...]) -> bool:
-    bare = line.strip()
-    return not bare or bare == "{" or (bool(comment) and is_remark(bare, comment))
-
-
-def _cut(rows: Sequence[int | Fold], limit: int) -> tuple[Sequence[int | Fold], int | None]:
-    if len(rows) <= limit:
+def _cut(rows: Sequence[int | Fold], limit: int, is_beside: bool = False) -> tuple[Sequence[int | Fold], int | None]:
+    """As many as are allowed, and the row before which it ends."""
+    if _length(rows, is_beside) <= limit:
         return rows, None
-    following = rows[limit]
-    return rows[:limit], following if isinstance(following, int) else following.first
+    numbers = [at for at, row in enumerate(rows) if isinstance(row, int) or not is_beside]
+    following = rows[numbers[limit]]
+    return rows[: numbers[limit]], following if isinstance(following, int) else following.first

@@ -87,7 +87,7 @@ def _lines(text: str) -> None:
     shown.highlight_regex(r"(?m)^\+(?!\+\+).*$", "green")
     shown.highlight_regex(r"(?m)^-(?!--).*$", "red")
     shown.highlight_regex(r"(?m)^\[.*\]$", "italic dim")
-    shown.highlight_regex(r"(?m)^(?:\S*/ )?… \d.*$", "dim cyan")  # what an outline folds
+    shown.highlight_regex(r"(?m)(?:^(?:\S*/ )?| )… \d[^\t]*$", "dim cyan")  # what an outline folds
     shown.highlight_regex(r"(?m)^\S+ \(\d+ lines?\)$", "bold")  # a file in a map
     console_for(sys.stdout).print(shown, soft_wrap=True, end="" if text.endswith("\n") else "\n")
 

@@ -9,28 +9,27 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.errors import SandboxViolation
+from gripfast.host.files.gitdirs import is_repository
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.files.strays import DEPENDENCIES, Strays
 from gripfast.host.program.own import own_places
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 from gripfast.text.fold import folded
 
-ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository"]
+ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository", "astray"]
 
-# Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
-DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
 # What counts in a directory: everything; all but what a CI service runs; repositories and what is denied; only that.
 _Extent: TypeAlias = Literal["all", "here", "git", "denied"]
-# What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout
-_REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
+_Places: TypeAlias = tuple[tuple[str, _Extent], ...]
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _KERNEL = frozenset({"/proc", "/sys", "/dev"})
 # A tick of the file system's clock: two changes within one tick leave the same ctime.
@@ -42,13 +41,15 @@ _WIDE_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class ClosedName:
     """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
-    a part; `repository` is a directory with another name that git would take for one. `is_ci`: a protected name that
-    only a CI service runs, and only after a push."""
+    a part; `repository` is a directory with another name that git would take for one; `astray` is a link to where
+    nobody looks, and `behind` is what it leads to. `is_ci`: a protected name that only a CI service runs, and only
+    after a push."""
 
     path: str
     kind: ClosedKind
     is_link: bool = False
     is_ci: bool = False
+    behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,22 @@ class _Listing:
     stamp: tuple[int, int, int]
     settled: bool
     found: tuple[ClosedName, ...]
-    below: tuple[tuple[str, _Extent], ...]
+    below: _Places
+    links: _Places
 
 
 class ClosedNames:
-    """Looks for closed names below a scope's roots, and at absolute deny patterns outside them."""
+    """Looks for closed names below a scope's roots, and at absolute deny patterns outside them. `unseen` gives the
+    directories that commands write and nobody looks through."""
 
-    def __init__(self, scope: Scope, places: ClosedPlaces) -> None:
+    def __init__(self, scope: Scope, places: ClosedPlaces, unseen: Callable[[], Sequence[str]] = tuple) -> None:
         self._places = places
         self._deny, self._protect = _Last(scope.deny), _Last(scope.protect)
         self._git = ".git" in scope.protect.texts
         self._denies = bool(scope.deny)
         self._roots = tuple(directory.real for directory in scope.roots)
         self._outside = tuple(_outside(scope.deny, self._roots))
+        self._strays = Strays(self._roots, unseen, self._is_protected)
         self._listings: dict[str, _Listing] = {}
         self._unseal = False
         home = os.path.realpath(os.path.expanduser("~"))
@@ -80,6 +84,7 @@ class ClosedNames:
         names would wrongly seem to be gone; so does a root that can't be looked into."""
         self._unseal = unseal
         found = [name for start in self._starts() for name in start]
+        links: list[tuple[str, _Extent]] = []
         waiting: list[tuple[str, _Extent]] = []
         waiting.extend((root, "all") for root in self._roots)
         waiting.extend((place, "denied") for place in self._outside if os.path.isdir(place))
@@ -92,7 +97,19 @@ class ClosedNames:
                     found += listing.found
                 if listing.below:
                     waiting += listing.below
+                if listing.links:
+                    links += listing.links
+        found += self._astray(links)
         return tuple(dict.fromkeys(found))
+
+    def _astray(self, links: Sequence[tuple[str, _Extent]]) -> Iterator[ClosedName]:
+        self._strays.begin()
+        for link, extent in links:
+            if behind := self._strays.behind(link, packages=extent == "git"):
+                yield ClosedName(link, "astray", True, behind=behind)
+
+    def _is_protected(self, path: str) -> bool:
+        return self._protect.may_match(os.path.basename(path)) and self._places.protected(path) is not None
 
     def _starts(self) -> Iterator[tuple[ClosedName, ...]]:
         """Literal absolute deny patterns, which need no search."""
@@ -114,13 +131,14 @@ class ClosedNames:
         self._listings[path] = listing
         return listing
 
-    def _listed(self, path: str, extent: _Extent) -> tuple[tuple[ClosedName, ...], tuple[tuple[str, _Extent], ...]]:
+    def _listed(self, path: str, extent: _Extent) -> tuple[tuple[ClosedName, ...], _Places, _Places]:
         entries = entries_of(path, unseal=self._unseal)
         if entries is None:
-            return self._sealed(path, extent), ()
+            return self._sealed(path, extent), (), ()
         found: list[ClosedName] = []
         below: list[tuple[str, _Extent]] = []
-        if self._git and extent != "denied" and _is_repository({entry.name for entry in entries}):
+        links: list[tuple[str, _Extent]] = []
+        if self._git and extent != "denied" and is_repository({entry.name for entry in entries}):
             found.append(ClosedName(path, "repository"))
             extent = "git"
         own = {place.path: place.secret for place in own_places()}
@@ -129,6 +147,8 @@ class ClosedNames:
             is_ci = kind == "protected" and extent != "here" and not self._places.runs_here(entry.path)
             if kind is not None:
                 found.append(ClosedName(entry.path, kind, entry.is_symlink(), is_ci))
+            if kind is None and extent != "denied" and entry.is_symlink() and self._strays.may_stray(entry.path):
+                links.append((entry.path, _inside(entry.name, extent)))
             if own.get(entry.path) or entry.path in _KERNEL:
                 continue  # closed as a whole, whatever is in it
             if kind != "denied" and entry.is_dir(follow_symlinks=False):
@@ -136,7 +156,7 @@ class ClosedNames:
                 inside = "here" if is_ci else inside
                 if self._denies or inside in ("all", "here") or (self._git and inside == "git"):
                     below.append((entry.path, inside))
-        return tuple(found), tuple(below)
+        return tuple(found), tuple(below), tuple(links)
 
     def _sealed(self, path: str, extent: _Extent) -> tuple[ClosedName, ...]:
         """Names in it are closed too, so it is closed as a whole. A root can't be: nothing would be left."""
@@ -156,10 +176,6 @@ class ClosedNames:
         if not (self._places.runs_here if extent == "here" else self._places.protected)(entry.path):
             return None
         return "git" if is_git else "protected"
-
-
-def _is_repository(names: set[str]) -> bool:
-    return any(names >= marks for marks in _REPOSITORIES)
 
 
 def _inside(name: str, extent: _Extent) -> _Extent:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gripfast.text.below import is_below
 
@@ -40,11 +40,11 @@ _RUNS = re.compile(
 _OPTION_AS_HOST = re.compile(r"(?:://|@)-")
 # Where git fetches from and pushes to; a push to a directory runs the hooks in it.
 _PLACES = frozenset("remote.*.url remote.*.pushurl branch.*.remote branch.*.pushremote submodule.*.url".split())
-_REMOTE = re.compile(r"(?!(?i:file:))(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:)")
 # These turn a repository that is there already into another one, or its next push into one that deletes.
 _ONLY_IN_NEW = frozenset(
     {"core.worktree", "core.bare", "core.sharedrepository", "core.repositoryformatversion", "remote.*.mirror"}
 )
+LeadsAstray: TypeAlias = Callable[[str], bool]
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\\": "\\", '"': '"'}
 
 
@@ -67,24 +67,28 @@ class _Line:
     shown: str = ""
     between: str = ""  # the quoted part of the section's name
 
-    def is_harmless(self, directory: str, closed: Sequence[str]) -> bool:
+    def is_harmless(self, leads_astray: LeadsAstray) -> bool:
         if not self.name:
             return True
         if self.shape not in _HARMLESS or self.value is None or _RUNS.match(self.value):
             return False
         if _OPTION_AS_HOST.search(self.value) or _RUNS.match(self.between):
             return False
-        return self.shape not in _PLACES or not _is_in(self.value, directory, closed)
+        return self.shape not in _PLACES or not leads_astray(self.value)
 
 
-def changed_part(before: str, after: str, directory: str = "/", closed: Sequence[str] = ()) -> Judged:
+def _nowhere(_: str) -> bool:
+    return False
+
+
+def changed_part(before: str, after: str, leads_astray: LeadsAstray = _nowhere) -> Judged:
     """What may stay of the changes that a command made to a configuration. What the user had set stays as it was: if
-    a command took that out or moved it, nothing of its changes stays. `directory` is what a relative URL begins
-    from; a URL into one of the places `closed` is not harmless."""
+    a command took that out or moved it, nothing of its changes stays. `leads_astray` says of a URL that it leads to
+    where nobody looks for hooks."""
     old, new = list(_lines(before)), list(_lines(after))
 
     def is_free(line: _Line) -> bool:
-        return line.shape not in _ONLY_IN_NEW and line.is_harmless(directory, closed)
+        return line.shape not in _ONLY_IN_NEW and line.is_harmless(leads_astray)
 
     owned = [(line.name, line.text.strip()) for line in old if not is_free(line)]
     waiting = list(owned)
@@ -103,23 +107,19 @@ def changed_part(before: str, after: str, directory: str = "/", closed: Sequence
     return Judged("\n".join(kept), tuple(refused))
 
 
-def _is_in(url: str, directory: str, closed: Sequence[str]) -> bool:
-    """Whether a URL leads to a directory of this machine that is closed."""
-    if not closed or _REMOTE.match(url):
-        return False
-    is_file = url[:5].lower() == "file:"
-    path = "/" + urllib.parse.unquote(url[5:]).lstrip("/") if is_file else os.path.expanduser(url)
-    return is_below(os.path.realpath(os.path.join(directory, path)), *closed)
+def urls_in(text: str) -> Iterator[str]:
+    """What a configuration says about where git fetches from and pushes to."""
+    return (line.value for line in _lines(text) if line.shape in _PLACES and line.value is not None)
 
 
-def harmless_part(text: str) -> tuple[str, tuple[str, ...]]:
+def harmless_part(text: str, leads_astray: LeadsAstray) -> tuple[str, tuple[str, ...]]:
     """A configuration without what isn't known to run nothing, and the names of what was left out.
 
     A line that isn't simple (a value that continues on the next line, a setting on a section's line) is omitted too.
     """
     lines = list(_lines(text))
-    dropped = tuple(line.shown for line in lines if not line.is_harmless("/", ()))
-    return "\n".join(line.text for line in lines if line.is_harmless("/", ())), dropped
+    dropped = tuple(line.shown for line in lines if not line.is_harmless(leads_astray))
+    return "\n".join(line.text for line in lines if line.is_harmless(leads_astray)), dropped
 
 
 def _lines(text: str) -> Iterator[_Line]:

@@ -7,9 +7,14 @@ import re
 from collections.abc import Iterator
 
 from gripfast.host.files.sealed import entries_of
+from gripfast.text.fold import folded
 
+REMOTES = ("branches", "remotes")
+"""Directories with a file for each remote, as git kept them before it had settings for that. It still reads them."""
 # What git reads as instructions. Everything else in a git directory is data, which commands may write.
-INSTRUCTIONS = ("config", "config.worktree", "hooks", "info/attributes", "commondir")
+INSTRUCTIONS = ("config", "config.worktree", "hooks", "info/attributes", "commondir", *REMOTES)
+# What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout
+_REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 _LARGEST = 4096
 _MODULES_DEEP = 6
 _WORKTREE_LINE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -22,6 +27,21 @@ def instructions(directory: str) -> Iterator[str]:
         for worktree in worktrees(owner):
             names = ("commondir", "gitdir", "config.worktree")
             yield from (place for name in names if os.path.lexists(place := f"{worktree}/{name}"))
+
+
+def instructions_in(directory: str) -> Iterator[str]:
+    """The names in one git directory that git follows. Empty directories of remotes come with every repository."""
+    for name in INSTRUCTIONS:
+        place = f"{directory}/{name}"
+        if os.path.lexists(place) and not (name in REMOTES and _is_empty(place)):
+            yield name
+
+
+def _is_empty(directory: str) -> bool:
+    try:
+        return not os.path.islink(directory) and not os.listdir(directory)
+    except OSError:
+        return False
 
 
 def worktrees(directory: str) -> list[str]:
@@ -73,16 +93,51 @@ def common_directory(dot_git: str) -> str | None:
     return named if back and os.path.realpath(os.path.join(named, back[1].strip('"'))) == here else None
 
 
+def worktree_directories(owner: str) -> Iterator[str]:
+    """The directories whose git directory this is, as far as it says so itself."""
+    if setting := _WORKTREE_LINE.search(_text(f"{owner}/config") or ""):
+        yield os.path.join(owner, setting[1].strip('"'))
+    for worktree in worktrees(owner):
+        yield os.path.dirname((_text(f"{worktree}/gitdir") or "").strip())
+
+
+def is_repository(names: set[str]) -> bool:
+    """Whether git takes a directory with these names in it for a repository."""
+    return any(names >= marks for marks in _REPOSITORIES)
+
+
+def is_inside_repository(real: str) -> bool:
+    """Whether a real path lies in a git directory, where nobody looks for more of them. The git directory itself does
+    not."""
+    above = os.path.dirname(real)
+    if ".git" in map(folded, above.split("/")):
+        return True
+    while above != "/":
+        if os.path.lexists(f"{above}/HEAD") and os.path.lexists(f"{above}/objects"):
+            return True
+        above = os.path.dirname(above)
+    return False
+
+
+def is_git_file(path: str) -> bool:
+    """Whether a file of any name leads git elsewhere, as a `.git` file does, when a URL leads to it."""
+    return (_beginning(path) or "").startswith("gitdir:")
+
+
 def _text(path: str) -> str | None:
+    text = _beginning(path)
+    return None if text is None or "\0" in text else text
+
+
+def _beginning(path: str) -> str | None:
     """The beginning of a small file. Never blocks on a FIFO, follows no link."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        text = os.fsdecode(os.read(fd, _LARGEST))
+        return os.fsdecode(os.read(fd, _LARGEST))
     except OSError:
         return None
     finally:
         os.close(fd)
-    return None if "\0" in text else text

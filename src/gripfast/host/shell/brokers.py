@@ -55,7 +55,7 @@ class Brokers:
         self._network = network
         self._sockets = allowed_sockets(sockets)
         self._tmp = tmp
-        self._closed_names = ClosedNames(scope, ClosedPlaces(scope))
+        self._closed_names = ClosedNames(scope, ClosedPlaces(scope), self._unseen)
         self._seen: Protected | None = None
         self._taken: list[Quarantined] = []
         self.suspect = False
@@ -162,7 +162,7 @@ class Brokers:
             self._take_late_names()
         closed = () if level == "none" else self._closed_names.look()
         if not suspect:
-            self._seen = protected_now(closed, self._loose(level))
+            self._seen = protected_now(closed, self._loose(level), self._unseen())
         assert self._seen is not None, "just looked"
         made = self._seen.loose
         self._ci.take(closed, made, suspect=suspect_of_ci, may_change=for_git or level != "bwrap")
@@ -196,7 +196,7 @@ class Brokers:
     def _unseen(self) -> tuple[str, ...]:
         """The directories that commands write and nobody looks through, also by the name that commands know."""
         private = self._sandbox.level == "bwrap" and not any(is_below(root, "/tmp") for root in self._roots)
-        return self._tmp.path(), os.path.realpath(caches_folder()), *(["/tmp"] if private else [])
+        return self._tmp.path(), os.path.realpath(caches_folder()), "/dev/shm", *(["/tmp"] if private else [])
 
     async def _start(self, walls: Walls, for_git: bool) -> BrokerConnection:
         for _ in range(_TRIES):

@@ -12,8 +12,10 @@ import stat
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gripfast.host.files.gitconfig import changed_part
+from gripfast.host.files.gitremotes import leads_astray
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, through_parent
 from gripfast.host.shell.walls import SETTINGS, ConfigLink
@@ -38,12 +40,12 @@ class _Copy:
 class GitSettings:
     """The copies of one session, in a directory that commands see at a mount of its own."""
 
-    def __init__(self, temporary: str, closed: Sequence[str]) -> None:
-        """`closed`: directories that commands write and nobody looks through, so that no remote may be there."""
+    def __init__(self, temporary: str, unseen: Sequence[str]) -> None:
+        """`unseen`: directories that commands write and nobody looks through, so that no remote may be there."""
         folder = f"{temporary}/{SETTINGS}"
         os.mkdir(folder, 0o700)
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._closed = closed
+        self._unseen = unseen
         self._copies: dict[str, _Copy] = {}
         self._numbers = 0
 
@@ -96,8 +98,9 @@ class GitSettings:
         self._write(copy)
 
     def _taken_over(self, path: str, copy: _Copy, private: bytes) -> Iterator[Quarantined]:
-        where = os.path.dirname(os.path.dirname(path))
-        judged = changed_part(os.fsdecode(copy.base), os.fsdecode(private), where, self._closed)
+        judged = changed_part(
+            os.fsdecode(copy.base), os.fsdecode(private), partial(leads_astray, config=path, unseen=self._unseen)
+        )
         wanted = os.fsencode(judged.text)
         if wanted != copy.base and not _replaced(path, copy, wanted):
             yield keep_copy(path, private, "settings that could not be written: somebody else changed the file")

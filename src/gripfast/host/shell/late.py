@@ -7,10 +7,20 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitconfig import harmless_part, without_worktree_outside
-from gripfast.host.files.gitdirs import INSTRUCTIONS, common_directory, named_directory, submodules, worktrees
+from gripfast.host.files.gitdirs import (
+    REMOTES,
+    common_directory,
+    instructions_in,
+    is_git_file,
+    named_directory,
+    submodules,
+    worktrees,
+)
+from gripfast.host.files.gitremotes import leads_astray, places_here
 from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.shortage import is_shortage
@@ -40,7 +50,8 @@ class Protected:
     """The protected names of one look: each with what it is, and the instructions of each git directory. `made` are
     git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
     programs that a rebase in progress would run. `worktrees` are the directories that git keeps for them. `loose`
-    is what commands made, in this session or an earlier one: nothing is mounted there."""
+    is what commands made, in this session or an earlier one: nothing is mounted there. `unseen` are the directories
+    that commands write and nobody looks through. `astray` is what leads there, with what it leads to."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
@@ -49,11 +60,13 @@ class Protected:
     steps: dict[str, frozenset[bytes]] = field(default_factory=dict[str, frozenset[bytes]])
     worktrees: frozenset[str] = frozenset()
     loose: Made = field(default_factory=dict[str, tuple[int, int]])
+    unseen: tuple[str, ...] = ()
+    astray: frozenset[tuple[str, str]] = frozenset()
 
 
-def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Protected:
+def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unseen: tuple[str, ...] = ()) -> Protected:
     """What is protected at the moment of a look. What somebody put in the place of a loose one is not loose."""
-    names = {name.path: name for name in closed if name.kind != "denied"}
+    names = {name.path: name for name in closed if name.kind not in ("denied", "astray")}
     for place in _kept_for_worktrees(names):
         names.pop(place, None)
     links = {path: os.readlink(path) for path, name in names.items() if name.is_link and os.path.islink(path)}
@@ -65,7 +78,21 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None) -> Pr
         steps={todo: frozenset(_steps(todo)) for owner in owners for todo in _rebases(owner)},
         worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
         loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen} | _judged(names),
+        unseen=unseen,
+        astray=frozenset([*_links_astray(closed), *(file for owner in owners for file in _git_files(owner))]),
     )
+
+
+def _links_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[str, str]]:
+    return ((name.path, name.behind) for name in closed if name.kind == "astray")
+
+
+def _git_files(owner: str) -> Iterator[tuple[str, str]]:
+    """Files that git would follow to a repository, since a remote leads to them, whatever their names are."""
+    for place in places_here(f"{owner}/config"):
+        real = os.path.realpath(place)
+        if is_git_file(real) and os.path.basename(real) != ".git":
+            yield real, f"what is named in it, since a remote of {owner} leads to it"
 
 
 def _judged(names: Mapping[str, ClosedName]) -> Made:
@@ -107,7 +134,7 @@ def _git_directories(name: ClosedName) -> Iterator[str]:
 
 
 def _existing(owner: str) -> Iterator[str]:
-    yield from (name for name in INSTRUCTIONS if os.path.lexists(f"{owner}/{name}"))
+    yield from instructions_in(owner)
     configs = (f"{worktree}/config.worktree" for worktree in worktrees(owner))
     yield from (path.removeprefix(f"{owner}/") for path in configs if os.path.lexists(path))
 
@@ -160,6 +187,7 @@ def _judged_part(now: Protected, before: Protected, roots: Sequence[str]) -> Pro
         instructions={owner: found for owner, found in now.instructions.items() if owner in owners},
         steps={todo: steps for todo, steps in now.steps.items() if is_below(todo, *owners)},
         worktrees=frozenset(place for place in now.worktrees if is_below(place, *owners)),
+        unseen=before.unseen,
     )
 
 
@@ -180,7 +208,7 @@ def _known(before: Protected, now: Protected, roots: Sequence[str]) -> Protected
         for owner, found in now.instructions.items()
     }
     steps = {todo: before.steps.get(todo, frozenset()) for todo in now.steps}
-    return Protected(names, before.links, instructions, made, steps, now.worktrees, before.loose)
+    return replace(before, names=names, instructions=instructions, made=made, steps=steps, worktrees=now.worktrees)
 
 
 def _made_now(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[str]:
@@ -210,14 +238,17 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
             yield take_out(path, "a protected name that a command made")
     for owner, names in now.instructions.items():
         if owner in before.made or owner in _made_now(before, now, roots):
-            yield from _or_whole(owner, _examined(owner, roots))
+            yield from _or_whole(owner, _examined(owner, roots, now.unseen))
         else:
             for name in _new(owner, names, before):
-                yield _examined_name(f"{owner}/{name}", roots)
+                yield _examined_name(f"{owner}/{name}", roots, now.unseen)
         yield from _astray(owner)
     for todo, steps in now.steps.items():
         if new := steps - before.steps.get(todo, frozenset()):
             yield _without_steps(todo, new)
+    for path, behind in sorted(now.astray - before.astray):
+        if is_below(path, *roots) and not was_released(path):
+            yield take_out(path, f"it leads to {behind}")
 
 
 def _target(path: str) -> str | None:
@@ -243,7 +274,8 @@ def _is_data(name: ClosedName, before: Protected, now: Protected) -> bool:
     if name.kind == "protected":
         if name.path.endswith(LIST) and not name.is_link:
             data = _content(name.path)
-            return data is not None and not harmless_part(os.fsdecode(data))[1]
+            astray = partial(leads_astray, config=name.path, unseen=before.unseen)
+            return data is not None and not harmless_part(os.fsdecode(data), astray)[1]
         return (name.is_ci or name.path.endswith(LIST)) and is_below(name.path, *_made(before, now))
     if name.is_link or (name.kind == "git" and os.path.basename(name.path) != ".git"):
         return False  # another spelling of `.git` is an ordinary directory, which git would not make
@@ -265,14 +297,14 @@ def leads_home(dot_git: str, owners: Mapping[str, object]) -> bool:
     return named is not None and (named in owners or any(named in worktrees(owner) for owner in owners))
 
 
-def _examined_name(path: str, roots: Sequence[str]) -> Quarantined | None:
+def _examined_name(path: str, roots: Sequence[str], unseen: Sequence[str]) -> Quarantined | None:
     """A new instruction of a repository that was there before."""
     if path.endswith("/config.worktree"):
-        return _cleaned(path, roots)
+        return _cleaned(path, roots, unseen)
     return take_out(_through_links(path), "git would follow it, and a command made it")
 
 
-def _examined(owner: str, roots: Sequence[str]) -> Iterator[Quarantined | None]:
+def _examined(owner: str, roots: Sequence[str], unseen: Sequence[str]) -> Iterator[Quarantined | None]:
     """A git directory that a command made: hooks, and settings that are not known to run nothing, are taken out."""
     hooks = f"{owner}/hooks"
     if os.path.islink(hooks):
@@ -284,17 +316,19 @@ def _examined(owner: str, roots: Sequence[str]) -> Iterator[Quarantined | None]:
     if os.path.lexists(f"{owner}/commondir"):
         yield take_out(f"{owner}/commondir", "it leads git elsewhere")
     for name in _existing(owner):
+        if name in REMOTES and not was_released(f"{owner}/{name}"):
+            yield take_out(f"{owner}/{name}", "git reads remotes from it")
         if os.path.basename(name) in ("config", "config.worktree"):
-            yield _cleaned(f"{owner}/{name}", roots)
+            yield _cleaned(f"{owner}/{name}", roots, unseen)
 
 
-def _cleaned(config: str, roots: Sequence[str]) -> Quarantined | None:
+def _cleaned(config: str, roots: Sequence[str], unseen: Sequence[str]) -> Quarantined | None:
     if was_released(config):
         return None
     data = _content(config)
     if data is None:
         return take_out(config, "a configuration that is no file")
-    kept, dropped = harmless_part(os.fsdecode(data))
+    kept, dropped = harmless_part(os.fsdecode(data), partial(leads_astray, config=config, unseen=unseen))
     kept, led = without_worktree_outside(kept, os.path.dirname(config), roots)
     if not dropped and not led:
         return None

@@ -7,9 +7,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from gripfast.host.files.gitconfig import changed_part
+from gripfast.host.files.gitremotes import leads_astray
 from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.shell.late import LIST, Protected, leads_home
@@ -55,6 +57,11 @@ class ProtectedCopies:
     def __setstate__(self, state: dict[str, object]) -> None:
         unseen = cast("tuple[str, ...]", state["_find_unseen"])
         self.__dict__.update({**state, "_find_unseen": lambda: unseen})
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The directories that commands write and nobody looks through."""
+        return tuple(self._find_unseen())
 
     @property
     def contents(self) -> dict[str, _Copy]:
@@ -122,8 +129,8 @@ class ProtectedCopies:
         if path not in self._configs or now is None or now == copy.content:
             yield from _restored(path, copy, copy.content, CHANGED)
             return
-        where = os.path.dirname(path if path.endswith(LIST) else os.path.dirname(path))
-        judged = changed_part(os.fsdecode(copy.content), os.fsdecode(now), where, self._find_unseen())
+        astray = partial(leads_astray, config=path, unseen=self.unseen)
+        judged = changed_part(os.fsdecode(copy.content), os.fsdecode(now), astray)
         wanted = os.fsencode(judged.text)
         if wanted != now:
             names = ", ".join(dict.fromkeys(judged.refused[:5]))

@@ -47,7 +47,8 @@ class Unfinished:
         scope = Scope(read, [place.real for place in self.write], self.deny, self.protect, wide=True)
         for place in (*(self.read or ()), *self.write):
             place.require_unmoved()
-        names, roots = ClosedNames(scope, ClosedPlaces(scope)), tuple(place.real for place in scope.roots)
+        names = ClosedNames(scope, ClosedPlaces(scope), lambda: self.seen.unseen)
+        roots = tuple(place.real for place in scope.roots)
 
         def look_again() -> tuple[ClosedName, ...]:
             return names.look(unseal=True)

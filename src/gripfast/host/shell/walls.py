@@ -143,7 +143,7 @@ def _wanted(
         if directory.real != "/" and not is_below(directory.real, *write):
             yield directory.real, "read"
     for name in closed:
-        if name.kind == "denied" or name.path not in loose:
+        if name.kind == "denied" or (name.kind != "astray" and name.path not in loose):
             yield from _closed(name, write, loose)
     for own in own_places():
         if own.secret:
@@ -214,7 +214,7 @@ def _mount(path: str, kind: MountKind) -> Mount | None:
 
 def _links(closed: Sequence[ClosedName]) -> Iterator[tuple[str, str]]:
     for name in closed:
-        if name.is_link and name.kind != "denied":
+        if name.is_link and name.kind not in ("denied", "astray"):
             try:
                 yield name.path, os.readlink(name.path)
             except OSError:

@@ -666,3 +666,34 @@ def test_what_is_large_and_on_another_disk_stays_under_another_name(
         [item] = quarantined()
         release(item)
     assert (root / ".vscode/x").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+@pytest.mark.parametrize("where", [".", "src"])
+def test_a_directory_of_the_user_is_not_turned_into_a_repository(where: str, sandbox: str, root: Path) -> None:
+    """As a repository it would be closed to every tool, undo included, and what it calls `config` would be git's."""
+    (root / "src/hooks").mkdir(parents=True)
+    for name in ("src/f", "src/config", "src/hooks/pre-commit"):
+        (root / name).write_text("[core]\n\tfsmonitor = mine\n")
+    turn = f"cd {where}; mkdir objects refs; echo ref: refs/heads/x > HEAD"
+    taken = run(root, sandbox, "true", turn, "true")
+    assert [item.path for item in taken] == [os.path.normpath(root / where / "HEAD")]
+    assert (
+        (root / "src/config").read_text()
+        == (root / "src/hooks/pre-commit").read_text()
+        == (root / "src/f").read_text()
+    )
+    assert run(root, sandbox, "mkdir b", "git init -q --bare b", "echo x > b/mine", "git --git-dir b fsck") == []
+
+
+def test_a_directory_that_the_user_turned_into_a_repository_is_guarded(root: Path) -> None:
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level("bwrap")) as shells:
+            await shells.run("mkdir d; echo x > d/x", ignore)
+            git(root, "git init -q --bare d")
+            ended = await shells.run("echo x > d/hooks/update; echo x > a", ignore)
+            assert ended.quarantined == () and ended.exit_code == 0
+
+    anyio.run(main)
+    assert not (root / "d/hooks/update").exists()
+    assert (root / "d/HEAD").exists()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.errors import SandboxViolation
-from gripfast.host.files.gitdirs import is_repository
+from gripfast.host.files.gitdirs import has_more_than_git, is_repository
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
@@ -25,7 +25,7 @@ from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 from gripfast.text.fold import folded
 
-ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository", "astray"]
+ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository", "astray", "turned"]
 
 # What counts in a directory: everything; all but what a CI service runs; repositories and what is denied; only that.
 _Extent: TypeAlias = Literal["all", "here", "git", "denied"]
@@ -42,8 +42,8 @@ _WIDE_SECONDS = 2.0
 class ClosedName:
     """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
     a part; `repository` is a directory with another name that git would take for one; `astray` is a link to where
-    nobody looks, and `behind` is what it leads to. `is_ci`: a protected name that only a CI service runs, and only
-    after a push."""
+    nobody looks, and `behind` is what it leads to; `turned` is a directory of other things that became a repository
+    after somebody had looked at it. `is_ci`: a protected name that only a CI service runs, and only after a push."""
 
     path: str
     kind: ClosedKind
@@ -127,20 +127,22 @@ class ClosedNames:
         if known is not None and known.settled and known.stamp == stamp:
             return known
         settled = time.time_ns() - now.st_ctime_ns > _TICK_NS
-        listing = _Listing(stamp, settled, *self._listed(path, extent))
+        listing = _Listing(stamp, settled, *self._listed(path, extent, _was_plain(path, known, stamp)))
         self._listings[path] = listing
         return listing
 
-    def _listed(self, path: str, extent: _Extent) -> tuple[tuple[ClosedName, ...], _Places, _Places]:
+    def _listed(self, path: str, extent: _Extent, was_plain: bool) -> tuple[tuple[ClosedName, ...], _Places, _Places]:
         entries = entries_of(path, unseal=self._unseal)
         if entries is None:
             return self._sealed(path, extent), (), ()
         found: list[ClosedName] = []
         below: list[tuple[str, _Extent]] = []
         links: list[tuple[str, _Extent]] = []
-        if self._git and extent != "denied" and is_repository({entry.name for entry in entries}):
-            found.append(ClosedName(path, "repository"))
-            extent = "git"
+        names = {entry.name for entry in entries}
+        if self._git and extent != "denied" and is_repository(names):
+            is_turned = was_plain and has_more_than_git(names)
+            found.append(ClosedName(path, "turned" if is_turned else "repository"))
+            extent = extent if is_turned else "git"
         own = {place.path: place.secret for place in own_places()}
         for entry in entries:
             kind = self._kind(entry, "denied" if entry.path in own else extent)
@@ -176,6 +178,15 @@ class ClosedNames:
         if not (self._places.runs_here if extent == "here" else self._places.protected)(entry.path):
             return None
         return "git" if is_git else "protected"
+
+
+def _was_plain(path: str, known: _Listing | None, stamp: tuple[int, int, int]) -> bool:
+    """Whether a directory was there before, and was no repository."""
+    return (
+        known is not None
+        and known.stamp[:2] == stamp[:2]
+        and not any(name.path == path and name.kind == "repository" for name in known.found)
+    )
 
 
 def _inside(name: str, extent: _Extent) -> _Extent:

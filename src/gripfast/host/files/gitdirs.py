@@ -15,6 +15,12 @@ REMOTES = ("branches", "remotes")
 INSTRUCTIONS = ("config", "config.worktree", "hooks", "info/attributes", "commondir", *REMOTES)
 # What git takes for a repository: all of one of these. https://git-scm.com/docs/gitrepository-layout
 _REPOSITORIES = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
+# What git makes in a repository.
+_OF_GIT = frozenset(
+    "objects refs config config.worktree description hooks info branches remotes logs index packed-refs shallow "
+    "modules worktrees commondir gitdir reftable rr-cache lfs gc.log gc.pid sequencer rebase-merge "
+    "rebase-apply".split()
+)
 _LARGEST = 4096
 _MODULES_DEEP = 6
 _WORKTREE_LINE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -104,6 +110,11 @@ def worktree_directories(owner: str) -> Iterator[str]:
 def is_repository(names: set[str]) -> bool:
     """Whether git takes a directory with these names in it for a repository."""
     return any(names >= marks for marks in _REPOSITORIES)
+
+
+def has_more_than_git(names: set[str]) -> bool:
+    """Whether there are names that git doesn't make in a repository."""
+    return any(name not in _OF_GIT and not name.endswith(("HEAD", "_EDITMSG", ".lock")) for name in names)
 
 
 def is_inside_repository(real: str) -> bool:

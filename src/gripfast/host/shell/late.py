@@ -51,7 +51,7 @@ class Protected:
     git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
     programs that a rebase in progress would run. `worktrees` are the directories that git keeps for them. `loose`
     is what commands made, in this session or an earlier one: nothing is mounted there. `unseen` are the directories
-    that commands write and nobody looks through. `astray` is what leads there, with what it leads to."""
+    that commands write and nobody looks through. `astray` is what leads there, with the reason to take it out."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
@@ -66,7 +66,7 @@ class Protected:
 
 def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unseen: tuple[str, ...] = ()) -> Protected:
     """What is protected at the moment of a look. What somebody put in the place of a loose one is not loose."""
-    names = {name.path: name for name in closed if name.kind not in ("denied", "astray")}
+    names = {name.path: _plain(name) for name in closed if name.kind not in ("denied", "astray")}
     for place in _kept_for_worktrees(names):
         names.pop(place, None)
     links = {path: os.readlink(path) for path, name in names.items() if name.is_link and os.path.islink(path)}
@@ -83,8 +83,12 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unsee
     )
 
 
+def _plain(name: ClosedName) -> ClosedName:
+    return replace(name, kind="repository") if name.kind == "turned" else name
+
+
 def _links_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[str, str]]:
-    return ((name.path, name.behind) for name in closed if name.kind == "astray")
+    return ((name.path, f"it leads to {name.behind}") for name in closed if name.kind == "astray")
 
 
 def _git_files(owner: str) -> Iterator[tuple[str, str]]:
@@ -92,7 +96,7 @@ def _git_files(owner: str) -> Iterator[tuple[str, str]]:
     for place in places_here(f"{owner}/config"):
         real = os.path.realpath(place)
         if is_git_file(real) and os.path.basename(real) != ".git":
-            yield real, f"what is named in it, since a remote of {owner} leads to it"
+            yield real, f"a remote of {owner} leads to it, and it leads git elsewhere"
 
 
 def _judged(names: Mapping[str, ClosedName]) -> Made:
@@ -169,13 +173,26 @@ def undo_late_names(
     first = before
     for _ in range(_LOOKS):
         names = [name for name in look() if name.path in before.names or not is_judged(name)]
-        now = _judged_part(protected_now(names), before, roots)
+        now = _judged_part(_protected_after(names, before, roots), before, roots)
         found = [item for item in _taken(before, now, roots) if item is not None]
         taken += found
         before = _known(before, now, roots)
         if not found:
             break
     return taken, replace(before, loose=_loose(first, before, roots))
+
+
+def _protected_after(closed: Sequence[ClosedName], before: Protected, roots: Sequence[str]) -> Protected:
+    """What is protected after a command. What it turned into a repository is none: the rest of it is the user's."""
+    turned = [
+        name.path
+        for name in closed
+        if name.path not in before.names
+        and (name.kind == "turned" or (name.kind == "repository" and name.path in roots))
+    ]
+    now = protected_now([name for name in closed if name.path not in turned])
+    heads = ((f"{path}/HEAD", "it makes a repository of a directory with other things in it") for path in turned)
+    return replace(now, astray=now.astray.union(heads))
 
 
 def _judged_part(now: Protected, before: Protected, roots: Sequence[str]) -> Protected:
@@ -246,9 +263,9 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
     for todo, steps in now.steps.items():
         if new := steps - before.steps.get(todo, frozenset()):
             yield _without_steps(todo, new)
-    for path, behind in sorted(now.astray - before.astray):
+    for path, reason in sorted(now.astray - before.astray):
         if is_below(path, *roots) and not was_released(path):
-            yield take_out(path, f"it leads to {behind}")
+            yield take_out(path, reason)
 
 
 def _target(path: str) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -16,6 +17,7 @@ from gripfast.host.program.programs import find_program
 
 _MOST_SUBMODULES = 50
 _LARGEST_CONFIG = 1 << 20
+_SECONDS = 30
 _GITLINK = b"\0\0\xe0\0"  # the mode of a submodule in the index
 
 _HARMLESS = re.compile(
@@ -93,11 +95,7 @@ def _common(git: str) -> str:
 
 
 def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(_LARGEST_CONFIG)
-    except OSError:
-        return ""
+    return _bytes(path, _LARGEST_CONFIG).decode("utf-8", "surrogateescape")
 
 
 def _keys(path: str) -> Iterator[str]:
@@ -155,16 +153,7 @@ def _listed(tree: str, index: str, _time: int, _size: int, _inode: int) -> Seque
     if not any(_GITLINK in _bytes(part) for part in parts):
         return ()
     program = find_program("git", on_path=False)
-    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
-    listing = subprocess.run(
-        [program, *quiet, "ls-files", "-s", "-z"],
-        cwd=tree,
-        capture_output=True,
-        timeout=30,
-        check=False,
-        env={"HOME": "/"},
-    )
-    entries = listing.stdout.decode("utf-8", "surrogateescape").split("\0")
+    entries = _ls_files(program, (), tree).split("\0")
     links = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
     return tuple(links[: _MOST_SUBMODULES + 1])
 
@@ -180,17 +169,8 @@ def staged(directory: str, paths: Sequence[str]) -> dict[str, str]:
     program = find_program("git", on_path=False)
     if not paths or not program:
         return {}
-    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--literal-pathspecs")
-    listing = subprocess.run(
-        [program, *quiet, "ls-files", "-s", "-z", "--", *paths],
-        cwd=directory,
-        capture_output=True,
-        timeout=30,
-        check=False,
-        env={"HOME": "/"},
-    )
     found: dict[str, str] = {}
-    for entry in filter(None, listing.stdout.decode("utf-8", "surrogateescape").split("\0")):
+    for entry in filter(None, _ls_files(program, ("--", *paths), directory).split("\0")):
         facts, _, path = entry.partition("\t")
         mode, name, _ = facts.split(" ")
         if mode.startswith("100"):
@@ -198,9 +178,54 @@ def staged(directory: str, paths: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _bytes(path: str) -> bytes:
+def git_files(directory: str) -> list[str]:
+    """What a search reads of the repository that a directory is in: the excluded names, and what leads there."""
+    found = _repository_of(directory)
+    if found is None:
+        return []
+    git = found[1]
+    return [
+        os.path.join(git, "commondir"),
+        *(os.path.join(place, "info", "exclude") for place in (git, _common(git))),
+    ]
+
+
+def _bytes(path: str, most: int = -1) -> bytes:
+    """The content of a regular file, also through links. Never blocks on a FIFO."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        with open(path, "rb", opener=_without_waiting) as file:
+            return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return b""
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def waits_for_nobody(git: str) -> bool:
+    """Whether git can read what it needs of a git directory at once: a FIFO would make it wait for a writer."""
+    names = ("HEAD", "index", "config", "config.worktree", "commondir", "packed-refs", "info/exclude")
+    places = [os.path.join(place, name) for place in {git, _common(git)} for name in names]
+    return all(os.path.isfile(place) or not os.path.lexists(place) for place in places)
+
+
+def _ls_files(program: str, arguments: Sequence[str], directory: str) -> str:
+    """What git lists; nothing where that takes too long, or git would wait for somebody to write."""
+    found = _repository_of(directory)
+    if found is None or not waits_for_nobody(found[1]):
+        return ""
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--literal-pathspecs")
+    try:
+        listing = subprocess.run(
+            [program, *quiet, "ls-files", "-s", "-z", *arguments],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={"HOME": "/"},
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return listing.stdout.decode("utf-8", "surrogateescape")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import select
 import struct
 import subprocess
 import threading
@@ -16,8 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.program.programs import find_program
+from gripfast.host.program.repository import waits_for_nobody
 from gripfast.text.below import is_below
 
 _HEAD = struct.Struct(">4sII")
@@ -28,6 +31,7 @@ _SAFE = (
 )
 _LIST_SECONDS = 20.0
 _REGULAR = 0o100000
+_LARGEST = 1 << 30
 
 
 class GitBlobs:
@@ -53,7 +57,8 @@ class GitBlobs:
 
     def ignored(self) -> tuple[str, ...]:
         """Absolute paths that git ignores; directories end with a slash."""
-        if not self._git or _git_directory(self._root) is None:
+        directory = _git_directory(self._root)
+        if not self._git or directory is None or not waits_for_nobody(str(directory)):
             return ()
         arguments = ["ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z"]
         try:
@@ -75,6 +80,10 @@ class GitBlobs:
         with self._lock:
             try:
                 data = self._read(oid)
+            except TimeoutError:
+                self._end()
+                self._git = ""
+                return None
             except (OSError, ValueError):
                 self._end()
                 return None
@@ -83,6 +92,9 @@ class GitBlobs:
 
     def _read(self, oid: str) -> bytes:
         if self._batch is None:
+            directory = _git_directory(self._root)
+            if not self._git or directory is None or not waits_for_nobody(str(directory)):
+                raise ValueError("git can't be asked")
             self._batch = subprocess.Popen(
                 [self._git, *_SAFE, "cat-file", "--batch"],
                 cwd=self._root,
@@ -94,6 +106,10 @@ class GitBlobs:
         assert self._batch.stdin is not None and self._batch.stdout is not None, "both are pipes"
         self._batch.stdin.write(oid.encode() + b"\n")
         self._batch.stdin.flush()
+        waiting = select.poll()
+        waiting.register(self._batch.stdout, select.POLLIN | select.POLLHUP)
+        if not waiting.poll(_LIST_SECONDS * 1000):
+            raise TimeoutError("git waits for something, such as a FIFO in the place of an object")
         head = self._batch.stdout.readline().split()
         if len(head) != 3 or head[1] != b"blob":
             raise ValueError("not a blob")
@@ -144,24 +160,29 @@ def _git_directory(root: str) -> Path | None:
     place = Path(root, ".git")
     if place.is_file():
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            named = place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            named = (_content(place) or b"").decode().removeprefix("gitdir:").strip()
             place = Path(root, named)
     return place if (place / "HEAD").is_file() else None
+
+
+def _content(file: Path) -> bytes | None:
+    """What a regular file holds, also through links: an open FIFO would wait for somebody to write."""
+    return beginning_of(os.path.realpath(file), _LARGEST)
 
 
 def _may_filter(root: str, directory: Path) -> bool:
     """Whether files may differ from their objects by more than their size tells: filters, or another hash."""
     common = directory
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        common = directory / (directory / "commondir").read_text(encoding="utf-8").strip()
+    with contextlib.suppress(UnicodeDecodeError):
+        common = directory / (_content(directory / "commondir") or b"").decode().strip()
     places = [Path(root, ".gitattributes"), common / "info" / "attributes", common / "config"]
-    texts = [place.read_bytes() for place in places if place.is_file()]
+    texts = [_content(place) or b"" for place in places]
     return any(word in text for text in texts for word in (b"filter", b"objectformat", b"objectFormat"))
 
 
 def _index_entries(file: Path) -> Iterator[tuple[str, tuple[int, int, int, str]]]:
     """Path to (mtime, size, inode, object), without entries that were changed when the index was written or later."""
-    data, written = file.read_bytes(), file.stat().st_mtime_ns
+    data, written = _content(file) or b"", file.stat().st_mtime_ns
     magic, version, count = _HEAD.unpack_from(data)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("not an index that can be read here")

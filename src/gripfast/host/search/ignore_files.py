@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+_IN_GIT = ("exclude", "commondir")
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 
 
@@ -23,14 +24,21 @@ def in_a_repository(root: str) -> bool:
     return any(os.path.lexists(os.path.join(directory, ".git")) for directory in _ancestors(root))
 
 
-def release_readers(root: str) -> None:
+def release_readers(root: str, more: Iterable[str]) -> None:
     """Ends the wait of an `rg` that opened a FIFO named like an ignore file: it waits for a writer, and gets one that
-    says nothing."""
+    says nothing. `more` are such files elsewhere."""
     for folder, _, names in os.walk(root):
-        for name in _IGNORE_FILES:
-            if name in names and stat.S_ISFIFO(os.lstat(os.path.join(folder, name)).st_mode):
-                with contextlib.suppress(OSError):  # nobody reads it
-                    os.close(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+        for name in (*_IGNORE_FILES, *_IN_GIT):
+            if name in names:
+                _release(os.path.join(folder, name))
+    for path in more:
+        _release(path)
+
+
+def _release(path: str) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def rules_above(root: str) -> list[str]:

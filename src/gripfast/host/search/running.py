@@ -18,6 +18,7 @@ from functools import partial
 
 from gripfast.errors import Cancelled
 from gripfast.host.kernel.confine import Child, start_confined
+from gripfast.host.program.repository import git_files
 from gripfast.host.search.ignore_files import release_readers, rules_above
 from gripfast.host.search.records import SearchPlace
 from gripfast.host.search.ripgrep import find_rg
@@ -72,14 +73,17 @@ def run_rg(
             child = Child(start(), confined=False)
         stack.callback(_put_away, child.process)
         stop.watch(child.process)
-        unstick = partial(release_readers, _directory(place))
-        complaints, count, timed_out = _drain(child.process, take, deadline, unstick)
+        complaints, count, timed_out = _drain(child.process, take, deadline, partial(_unstick, place))
         if timed_out:
             child.process.kill()
         code = child.process.wait()
     if stop.stopped:
         raise Cancelled("the search was stopped before it ended")
     return RipgrepRun(code, complaints, count, timed_out, child.confined)
+
+
+def _unstick(place: SearchPlace) -> None:
+    release_readers(_directory(place), git_files(place.root_path))
 
 
 def _directory(place: SearchPlace) -> str:

@@ -12,7 +12,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -49,11 +49,12 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True)
 class Block:
-    """One edit of a transcript."""
+    """One edit of a transcript. `was_made`: the same one was applied before in it, as the session would know."""
 
     path: str
     old: str
     new: str
+    was_made: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _around(place: tuple[list[str], list[str]]) -> set[tuple[str, str]]:
 
 
 def our_edit(text: str, block: Block) -> Result:
-    request = EditRequest(block.old.encode(), block.new.encode(), False, "auto", None)
+    request = EditRequest(block.old.encode(), block.new.encode(), False, "auto", None, block.was_made)
     try:
         found = plan_edit(text.encode(), request, None, block.path)
     except NotUnique:
@@ -225,21 +226,25 @@ class Tally:
 def replay(chat: str, files: Files, matchers: dict[str, Matcher], tally: Tally) -> None:
     """Every matcher gets every edit on the same text, which is the transcript's so far."""
     now = dict(files.before)
+    made: set[Block] = set()
     for block in blocks_in(chat):
         text = now.get(block.path)
         if text is None or not block.old.strip():
             tally.without_file += 1
             continue
         tally.blocks += 1
-        results = {name: matcher(text, block) for name, matcher in matchers.items()}
+        sent = replace(block, was_made=block in made)
+        results = {name: matcher(text, sent) for name, matcher in matchers.items()}
         for name, result in results.items():
             counter = tally.counts.setdefault(name, Counter())
             if result.text is None:
                 counter[result.why] += 1
             else:
                 counter["wrong" if is_wrong(result.text, block, files.after[block.path]) else "applied"] += 1
-        done = (result.text for result in results.values() if result.text is not None)
-        now[block.path] = next(done, text)
+        done = [result.text for result in results.values() if result.text is not None]
+        if done:
+            now[block.path] = done[0]
+            made.add(block)
 
 
 def repository_of(name: str, repositories: Path) -> Path | None:

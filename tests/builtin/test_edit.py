@@ -115,6 +115,22 @@ async def test_where_nobody_can_tell_how_a_new_line_is_indented_the_exact_text_i
     assert bench.bytes_of(name) == FLAT.encode()
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_flat_text_of_as_many_lines_takes_the_files_indentation_line_by_line(bench: Bench, end: str) -> None:
+    name = await opened(bench, FLAT)
+    old, new = "def f(self):\nif a:\nb()\nreturn 1", "def f(self):\nif a:\nb(7)\nreturn 2"
+    await bench.ok("Edit", file_path=name, old_string=old + end, new_string=new + end)
+    assert bench.bytes_of(name) == FLAT.replace("b()", "b(7)").replace("return 1", "return 2").encode()
+
+
+@pytest.mark.parametrize("new", ["def f(self):\nb()\nif a:\nc()", "def f(self):\n  if a:\nb()\nreturn 2"])
+async def test_flat_text_whose_lines_moved_or_are_indented_otherwise_is_refused(bench: Bench, new: str) -> None:
+    name = await opened(bench, FLAT)
+    old = "def f(self):\nif a:\nb()\nreturn 1"
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string=new)
+    assert "indent new_string like it" in message
+
+
 async def test_trimmed_lines_must_be_unique_and_exact_is_never_loose(bench: Bench) -> None:
     name = await opened(bench, "  a\n  b\n    a\n    b\n")
     message = await bench.fails("NOT_UNIQUE", "Edit", file_path=name, old_string="a\nb", new_string="c")
@@ -442,11 +458,66 @@ async def test_a_lisp_file_that_stays_balanced_or_was_broken_before_is_edited_wi
     assert "warning" not in await bench.ok("Edit", file_path=text, old_string="(a", new_string="((a")
 
 
-async def test_an_edit_that_was_made_before_is_no_error_and_writes_nothing(bench: Bench) -> None:
-    name = await opened(bench, "a\nb = 2\nc\n")
-    answer = await bench.ok("Edit", file_path=name, old_string="b = 1", new_string="b = 2")
+async def test_an_edit_that_this_session_made_is_no_error_when_it_is_sent_again(bench: Bench) -> None:
+    name = await opened(bench, "a\nb = 1\nc\n")
+    edit = {"file_path": name, "old_string": "b = 1", "new_string": "b = 2"}
+    await bench.ok("Edit", **edit)
+    await bench.ok("Edit", file_path=name, old_string="c", new_string="d")
+    await bench.ok("Read", file_path=name)
+    answer = await bench.ok("Edit", **edit)
     assert answer == "already applied at line 2 of `f.py`: new_string is there, old_string is not; unchanged"
-    assert bench.bytes_of(name) == b"a\nb = 2\nc\n"
+    assert bench.bytes_of(name) == b"a\nb = 2\nd\n"
+
+
+async def test_a_removal_and_a_reindented_edit_are_known_when_they_are_sent_again(bench: Bench) -> None:
+    name = await opened(bench, "a\nb\n    c\n    d\n")
+    for edit in ({"old_string": "b\n", "new_string": ""}, {"old_string": "c\nd", "new_string": "c\ne"}):
+        await bench.ok("Edit", file_path=name, **edit)
+        assert "already applied" in await bench.ok("Edit", file_path=name, **edit)
+    assert bench.bytes_of(name) == b"a\n    c\n    e\n"
+
+
+async def test_a_dry_run_is_no_edit_that_was_made(bench: Bench) -> None:
+    name = await opened(bench, "a\nb = 1\n")
+    edit = {"file_path": name, "old_string": "b = 1", "new_string": "b = 2"}
+    await bench.ok("Edit", **edit, dry_run=True)
+    bench.put(name, "b = 2\n")
+    await bench.ok("Read", file_path=name)
+    await bench.fails("NO_MATCH", "Edit", **edit)
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new"),
+    [
+        ("import sys\n\nx = 1\n", "import os", "import sys"),
+        ("import sys\n", "import os\n", "import sys\n"),
+        ("def f():\n    a()\n    c()\n", "def f():\n    c()", "def f():\n    a()"),
+        ("def f():\n    a()\ndef f():\n    c()\n", "def f():\n    b()", "def f():\n    a()"),
+        ("}\na()\n", "}\nb()", "}\na()"),
+    ],
+)
+async def test_new_text_that_was_there_by_itself_is_no_edit_that_was_made(
+    bench: Bench, content: str, old: str, new: str
+) -> None:
+    name = await opened(bench, content)
+    message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string=new)
+    assert "(new_string is at line 1)" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def f():\n    b()\n    return 1", "def f():\n    a()\n    return 1"),
+        ("def f():\n    b()", "def f():\n    a()"),
+        ("    b()\n    return 1", "    a()\n    return 1"),
+    ],
+)
+async def test_new_text_between_the_lines_of_the_old_one_is_an_edit_that_somebody_made(
+    bench: Bench, old: str, new: str
+) -> None:
+    name = await opened(bench, "x = 1\ndef f():\n    a()\n    return 1\ndef g():\n    c()\n")
+    answer = await bench.ok("Edit", file_path=name, old_string=old, new_string=new)
+    assert answer.startswith(f"already applied at line {2 if new.startswith('def') else 3} of `f.py`")
 
 
 @pytest.mark.parametrize(
@@ -455,14 +526,15 @@ async def test_an_edit_that_was_made_before_is_no_error_and_writes_nothing(bench
         ("b = 2\nb = 2\n", "b = 2", {}),
         ("a\n", "", {}),
         ("a\n\n", "\n", {}),
-        ("b = 2\n", "b = 2", {"expected_replacements": 1}),
+        ("def f():\n  b = 2\n", "def f():\n  b = 2", {"expected_replacements": 1}),
     ],
 )
 async def test_new_text_that_is_there_twice_or_is_blank_proves_nothing(
     bench: Bench, content: str, new: str, options: dict[str, int]
 ) -> None:
     name = await opened(bench, content)
-    await bench.fails("NO_MATCH", "Edit", file_path=name, old_string="zzz = 1", new_string=new, **options)
+    old = "def f():\n  zzz = 1"
+    await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string=new, **options)
 
 
 async def test_nearly_the_right_text_is_offered_ready_to_send(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gripfast.builtin.shared_state import SharedState
+from gripfast.builtin.state import State
 from gripfast.edges.settings import SessionSettings
 from gripfast.host.stores.sessions import LARGEST_FIELD
 
@@ -39,6 +40,24 @@ async def test_only_what_changed_is_saved_and_all_of_it_comes_back(tmp_path: Pat
         assert [todo.content for todo in state.todos.items] == ["Do it"]
         edited = await session.call("Write", {"file_path": "a.txt", "content": "two\n"})
         assert edited.error is None, edited.text
+
+
+async def test_an_edit_is_known_on_another_server_and_after_a_restart(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    edit = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+    session, state = SessionSettings((str(tmp_path),), rules="none").session()
+    shared = SharedState(state, session, "there 1")
+    async with session:
+        await session.call("Read", {"file_path": "a.txt"})
+        await session.call("Edit", edit)
+        fields = {name: value for name, value in shared.changes().items() if value is not None}
+        stored = state.dump()
+    session, state = SessionSettings((str(tmp_path),), rules="none").session()
+    async with session:
+        assert SharedState(state, session, "here 1").adopt(fields) == []
+        assert "already applied at line 1" in (await session.call("Edit", edit)).text
+    assert [seen.edits for seen in State.load(stored).reads.seen()] == [seen.edits for seen in state.reads.seen()]
+    assert len(state.reads.seen()[0].edits) == 1
 
 
 HOSTILE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -34,6 +34,7 @@ from gripfast.text.match import (
     UnknownIndentError,
     anchored_matches,
     exact_spans,
+    is_in_place,
     line_splice,
     nearest,
     similarity,
@@ -61,7 +62,7 @@ class Plan:
     splices: list[Splice]
     mode: str
     created: bool = False
-    applied_at: int | None = None  # the line where new_string is already, instead of old_string
+    applied_at: int | None = None  # the line where new_string is already; 0 if old_string was only removed
 
     def bytes_of(self, shown: str) -> bytes:
         return self.text.form.bytes_of(spliced(self.text.body, self.splices), shown)
@@ -122,6 +123,8 @@ def edit(
     """Replaces text in a file that was read, and shows the diff. LF matches any line ending."""
     shown = fs.show(file_path)
     request = EditRequest(old_string.encode(), new_string.encode(), replace_all, match_mode, expected_replacements)
+    was_made = reads.was_edited(file_path.judged or fs.real(file_path), request.digest)
+    request = replace(request, was_made=was_made)
     plan: Plan | None = None
 
     def compute(before: bytes | None) -> bytes:
@@ -134,19 +137,27 @@ def edit(
 
     change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
     assert plan is not None, "change calls compute"
+    if plan.splices and not dry_run:
+        reads.edited(change.real, request.digest)
     summary = "\n".join([_summary(plan, display_path(fs, file_path, change.real), dry_run), *unbalanced(plan, shown)])
     return with_diff(summary, plan, shown, cache)
 
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """The arguments of an edit."""
+    """The arguments of an edit. `was_made`: this session has made it before."""
 
     old: bytes
     new: bytes
     every: bool
     mode: Mode
     expected: int | None
+    was_made: bool = False
+
+    @property
+    def digest(self) -> str:
+        """A short name for what is replaced by what."""
+        return digest_of(b"%d %b%b" % (len(self.old), self.old, self.new))[:16]
 
 
 def _check_hash(before: bytes | None, expected: str | None, shown: str) -> None:
@@ -201,24 +212,37 @@ def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
     elif mode == "block_anchor":
         matches = anchored_matches(lines, request.old)
     if not matches:
-        at = _already_applied(text.body, request)
+        at = _already_applied(lines, request)
         if at is not None:
             return Plan(text, [], mode, applied_at=at)
-        raise _no_match(lines, request.old, shown)
+        raise _no_match(lines, request, shown)
     matches = _apart(matches)
     _check_count([match.first + 1 for match in matches], request, shown, f" (by {mode})")
     try:
         return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
     except UnknownIndentError:
-        raise _no_match(lines, request.old, shown, "; indent new_string like it") from None
+        raise _no_match(lines, request, shown, "; indent new_string like it") from None
 
 
-def _already_applied(body: bytes, request: EditRequest) -> int | None:
-    """The line of new_string where that occurs once, and old_string nowhere: somebody has made this edit before."""
-    if not request.new.strip() or request.expected is not None:
+def _already_applied(lines: SplitLines, request: EditRequest) -> int | None:
+    """The line of new_string, if this edit was made before: by this session, or, where new_string occurs once, by
+    somebody else, as the lines show that it shares with old_string. That it occurs proves nothing."""
+    places = _places_of_new(lines, request)
+    if request.was_made:
+        return places[0] if places else None if request.new.strip() else 0
+    if len(places) != 1 or request.expected is not None:
         return None
-    spans = exact_spans(body, request.new)
-    return _line_numbers(body, [spans[0][0]])[0] if len(spans) == 1 else None
+    return places[0] if is_in_place(lines, request.old, request.new) else None
+
+
+def _places_of_new(lines: SplitLines, request: EditRequest) -> list[int]:
+    """The lines where new_string occurs, exactly or, where this session put it, with the file's indentation."""
+    if not request.new.strip():
+        return []
+    spans = exact_spans(lines.body, request.new)
+    if not spans and request.was_made:
+        return [match.first + 1 for match in trimmed_matches(lines, request.new)]
+    return _line_numbers(lines.body, [start for start, _ in spans])
 
 
 def _apart(matches: Sequence[LineMatch]) -> list[LineMatch]:
@@ -281,17 +305,19 @@ def unbalanced(plan: Plan, shown: str) -> list[str]:
 _MARKS = {"\t": "→", "\r": "␍"}
 
 
-def _no_match(lines: SplitLines, old: bytes, shown: str, advice: str = "") -> NoMatch:
-    near = nearest(lines, old)
+def _no_match(lines: SplitLines, request: EditRequest, shown: str, advice: str = "") -> NoMatch:
+    old, near = request.old, nearest(lines, request.old)
+    places = _places_of_new(lines, request)
+    there = f" (new_string is at line {places[0]})" if len(places) == 1 else ""
     if near is None:
-        return NoMatch(f"neither old_string nor anything like it is in `{shown}`; read the file again")
+        return NoMatch(f"neither old_string nor anything like it is in `{shown}`{there}; read the file again")
     first, last = near.first + 1, near.last + 1
     details = {"first_line": first, "last_line": last}
     ready = _ready_to_send(lines.raw[near.first : near.last + 1], old)
     if ready is not None:
         return NoMatch(
-            f"old_string is not in `{shown}`, but lines {first} to {last} are nearly the same. Send the text between "
-            f"these marks as old_string{advice}:\n{_OPEN}\n{ready}\n{_CLOSE}",
+            f"old_string is not in `{shown}`{there}, but lines {first} to {last} are nearly the same. Send the text "
+            f"between these marks as old_string{advice}:\n{_OPEN}\n{ready}\n{_CLOSE}",
             details=details,
         )
     rows = [_visible(line.decode("utf-8", "replace")) for line in lines.raw[near.first : near.last + 1]]
@@ -301,7 +327,8 @@ def _no_match(lines: SplitLines, old: bytes, shown: str, advice: str = "") -> No
     excerpt = "\n".join(rows)
     marks = " (→ is a tab, ␍ a CR, <U+...> an unusual character)" if re.search("[→␍]|<U\\+", excerpt) else ""
     return NoMatch(
-        f"old_string is not in `{shown}`. The closest text is in lines {first} to {last}{marks}{advice}:\n{excerpt}",
+        f"old_string is not in `{shown}`{there}. "
+        f"The closest text is in lines {first} to {last}{marks}{advice}:\n{excerpt}",
         details=details,
     )
 
@@ -324,6 +351,8 @@ def _visible(line: str) -> str:
 
 def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
     count = len(plan.splices)
+    if plan.applied_at == 0:
+        return f"already applied to {shown}: this session has removed old_string; unchanged"
     if plan.applied_at is not None:
         return (
             f"already applied at line {plan.applied_at} of {shown}: new_string is there, old_string is not; unchanged"

@@ -46,7 +46,8 @@ _VERSION = 1
 _HEAD = TypeAdapter(_Head)
 _TODOS = TypeAdapter(list[Todo])
 _Facts: TypeAlias = tuple[str, int, int, int, int, int, str | None, bool, int | None]
-_SEEN = TypeAdapter(_Facts)
+_Edited: TypeAlias = tuple[str, int, int, int, int, int, str | None, bool, int | None, tuple[str, ...]]
+_SEEN: TypeAdapter[_Facts | _Edited] = TypeAdapter(_Facts | _Edited)
 
 
 class SharedState:
@@ -123,7 +124,8 @@ class SharedState:
     def _seen(self, seen: Seen) -> bytes:
         it = seen.identity
         facts = (it.device, it.inode, it.size, it.mtime_ns, it.ctime_ns, seen.digest, seen.settled, seen.lines)
-        return _json([self._kernel if it.device >= 0 else "", *facts])
+        edits = [seen.edits] if seen.edits else []
+        return _json([self._kernel if it.device >= 0 else "", *facts, *edits])
 
     # --- from the store ---
 
@@ -180,12 +182,13 @@ class SharedState:
             if facts is None or not self._is_inside(name[len(_READ) :]):
                 broken += 1
                 continue
-            kernel, device, inode, size, mtime, ctime, digest, settled, lines = cast(_Facts, facts)
+            kernel, device, inode, size, mtime, ctime, digest, settled, lines = cast(_Facts, facts[:9])
+            edits: tuple[str, ...] = facts[9] if len(facts) > 9 else ()
             is_here = kernel == self._kernel
             identity = Identity(device if is_here else -1, inode, size, mtime, ctime)
             if lines is not None and not 0 <= lines <= identity.size + 1:
                 lines = None
-            found.append(Seen(name[len(_READ) :], identity, digest, settled and is_here, lines))
+            found.append(Seen(name[len(_READ) :], identity, digest, settled and is_here, lines, edits))
         return found, broken
 
     def _is_inside(self, path: str) -> bool:

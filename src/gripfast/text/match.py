@@ -232,6 +232,10 @@ def reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
     loose = {one for one, other in pairs if known[one] != other}
     texts = {one.strip(): _indent(other) for one, other in reversed(both)} if loose else {}
 
+    by_position = _by_position(old, new, matched) if loose else None
+    if by_position is not None:
+        return by_position
+
     def shifted(line: bytes) -> bytes:
         if not loose or _indent(line) not in loose or not line.strip():
             return _shifted(line, known, *pairs[0])
@@ -240,6 +244,22 @@ def reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
         return texts[line.strip()] + line.lstrip(b" \t")
 
     return b"\n".join(map(shifted, new.split(b"\n")))
+
+
+def _by_position(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes | None:
+    """The new lines, each with the indentation of the file's line that it replaces; None unless both texts have as
+    many lines, indented alike, and no line has moved."""
+    wanted, lines = old.removesuffix(b"\n").split(b"\n"), new.removesuffix(b"\n").split(b"\n")
+    if len(lines) != len(wanted):
+        return None
+    texts = {line.strip() for line in wanted}
+    for at, (one, other) in enumerate(zip(wanted, lines, strict=True)):
+        has_moved = other.strip() != one.strip() and other.strip() in texts
+        if other.strip() and (not one.strip() or _indent(one) != _indent(other) or has_moved):
+            return None
+        if other.strip():
+            lines[at] = _indent(matched[at]) + other.lstrip(b" \t")
+    return b"\n".join(lines) + new[len(new.removesuffix(b"\n")) :]
 
 
 def _indent(line: bytes) -> bytes:
@@ -260,6 +280,35 @@ def _shifted(line: bytes, known: dict[bytes, bytes], asked: bytes, real: bytes) 
 
 
 # --- nothing matched ---
+
+
+def is_in_place(lines: SplitLines, old: bytes, new: bytes) -> bool:
+    """Whether a new text that occurs once stands where the old one must have been: the lines that both begin or end
+    with are nowhere else. If only one side is fixed that way, no line of the old text may be left either."""
+    wanted, there = SplitLines(old).trimmed, SplitLines(new).trimmed
+    above = _shared(wanted, there)
+    below = min(_shared(wanted[::-1], there[::-1]), min(len(wanted), len(there)) - above)
+    head, tail = wanted[:above], wanted[len(wanted) - below :]
+    if not any(_occurs_once(lines, side) for side in (head, tail)):
+        return False
+    if any(map(_has_word, head)) and any(map(_has_word, tail)):
+        return True
+    gone = {line for line in wanted[above : len(wanted) - below] if line} - set(there)
+    return bool(gone) and gone.isdisjoint(lines.trimmed)
+
+
+def _shared(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """How many lines two texts have in common at the beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _occurs_once(lines: SplitLines, block: Sequence[bytes]) -> bool:
+    return any(map(_has_word, block)) and len(trimmed_matches(lines, b"\n".join(block))) == 1
+
+
+def _has_word(line: bytes) -> bool:
+    return re.search(rb"\w\w", line) is not None
 
 
 def nearest(lines: SplitLines, old: bytes) -> LineMatch | None:

@@ -19,6 +19,7 @@ _SETTLED_NS = 50_000_000
 # Some file systems store times in steps of one or two seconds: vfat, HFS+, ext3, some network file systems.
 _COARSE_NS = 2_500_000_000
 _FINE_NS = 10_000_000  # a time that is a multiple of this may come from such a file system
+_EDITS = 8  # the last ones of each file are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One file as it was when it was last read or written here."""
+    """One file as it was when it was last read or written here. `edits` are digests of the last edits made here,
+    so that one whose answer was lost is known when it is sent again."""
 
     real: str
     identity: Identity
     digest: str | None
     settled: bool
     lines: int | None = None
+    edits: tuple[str, ...] = ()
 
     def still(self, identity: Identity, digest: str | None) -> bool:
         """Whether the file is what was seen: by content where that is known, else by identity. A file that somebody
@@ -88,6 +91,7 @@ class ReadLog:
             before = self._by_path.get(seen.real)
             if before is not None:
                 self._by_inode.pop((before.identity.device, before.identity.inode), None)
+                seen = replace(seen, edits=seen.edits or before.edits)
             self._by_path[seen.real] = seen
             self._by_inode[seen.identity.device, seen.identity.inode] = seen
             self._changed.add(seen.real)
@@ -123,6 +127,21 @@ class ReadLog:
                 doubted = replace(seen, settled=False)
                 self._by_path[seen.real] = self._by_inode[seen.identity.device, seen.identity.inode] = doubted
                 self._changed.add(seen.real)
+
+    def edited(self, real: str, edit: str) -> None:
+        """Remembers an edit that was made of a file; `edit` is its digest."""
+        with self._lock:
+            seen = self._by_path.get(real)
+            if seen is not None:
+                edits = (*(one for one in seen.edits if one != edit), edit)[-_EDITS:]
+                marked = replace(seen, edits=edits)
+                self._by_path[real] = self._by_inode[seen.identity.device, seen.identity.inode] = marked
+                self._changed.add(real)
+
+    def was_edited(self, real: str, edit: str) -> bool:
+        """Whether this session has made that edit of the file at this path."""
+        seen = self._by_path.get(real)
+        return seen is not None and edit in seen.edits
 
     def find(self, real: str, identity: Identity) -> Seen | None:
         return self._whole(self._by_inode.get((identity.device, identity.inode)) or self._by_path.get(real))
@@ -188,4 +207,5 @@ class ReadLog:
             identity, lines = Identity(**entry["identity"]), entry.get("lines")
             if lines is not None and not 0 <= lines <= identity.size + 1:
                 lines = None  # no such file
-            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], lines))
+            edits = tuple(entry.get("edits", ()))[-_EDITS:]
+            self._put(Seen(entry["real"], identity, entry["digest"], entry["settled"], lines, edits))

@@ -664,3 +664,18 @@ async def test_a_root_that_holds_the_systems_bash_can_run_commands(root: str) ->
     if "too many protected" in answer.text:
         pytest.skip("this machine has more protected names than bubblewrap can mount")
     assert answer.text.startswith("42"), answer.text
+
+
+@pytest.mark.parametrize("command", ["", " \n\t"])
+async def test_a_blank_command_is_refused_before_anybody_is_asked(tmp_path: Path, command: str) -> None:
+    asked: list[str] = []
+
+    async def ask(question: Question) -> bool:
+        asked.append(question.reason)
+        return True
+
+    options = {"permissions": Permissions("ask"), "ask": ask, "cache": OutputCache()}
+    async with open_session(Scope.workspace(tmp_path), **options) as session:
+        answer = await session.call("Bash", {"command": command})
+    assert answer.error is not None and answer.error.message == "`command`: is blank; give a command"
+    assert (answer.error.code, asked) == ("INVALID_ARGUMENT", [])

@@ -13,12 +13,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import WorkspaceSession, open_session
 from gripfast.call.cache import OutputCache
 from gripfast.call.decision import PermissionRule
 from gripfast.call.rules import Permissions
 from gripfast.errors import ToolError
 from gripfast.host.files.scope import Scope
+from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.shell import rehearsal
 from gripfast.host.shell.sandbox import choose
 from gripfast.host.shell.walls import Walls
@@ -61,8 +63,8 @@ async def dry(session: WorkspaceSession, command: str) -> str:
 COMMANDS = {
     "a changed file": ("echo three >> a", "change a", "+three"),
     "a new file": ("echo x > new", "create new", "--- /dev/null"),
-    "a deleted file": ("rm a", "delete a", "+++ /dev/null"),
-    "a tree deleted": ("rm -r deep", "delete deep/er/c", "-deep"),
+    "a deleted file": ("rm a", "delete a", "\nD a\n"),
+    "a tree deleted": ("rm -r deep", "delete deep/er/c", "\nD deep/er/c\n"),
     "a tree replaced": ("rm -r deep; mkdir deep; echo n > deep/n", "create deep/n; delete deep/er/c", "+n"),
     "a directory moved": ("mv deep far", "create far/er/c; delete deep/er/c", "+deep"),
     "a mode": ("chmod 600 a", "change a", "a: mode 0644 -> 0600"),
@@ -128,6 +130,27 @@ async def test_a_dry_run_is_judged_like_the_command(root: Path) -> None:
     async with open_session(Scope.workspace(root), cache=OutputCache(), permissions=rules) as session:
         message = await session.call("Bash", {"command": "rm a", "dry_run": True})
         assert message.error is not None and message.error.code == "POLICY_DENIED"
+
+
+async def test_what_could_not_be_undone_is_not_asked_about_in_a_dry_run(root: Path) -> None:
+    options = RecordOptions(largest_file=1)
+    rules = rule_set("trusted")
+    async with open_session(Scope.workspace(root), permissions=rules, record=options) as session:
+        for command in ("rm -rf deep", "git clean -fdx", "find . -delete", "rm -rfv deep"):
+            asked = await session.call("Bash", {"command": command})
+            assert asked.error is not None and asked.error.code == "POLICY_DENIED", command
+            dry = await session.call("Bash", {"command": command, "dry_run": True})
+            assert dry.error is None or dry.error.code != "POLICY_DENIED", command
+        for command in ("git push", "sudo ls"):
+            away = await session.call("Bash", {"command": command, "dry_run": True})
+            assert away.error is not None and away.error.code == "POLICY_DENIED", command
+    assert (root / "deep" / "er" / "c").exists()
+
+
+async def test_the_text_of_deleted_files_is_not_shown(session: WorkspaceSession, root: Path) -> None:
+    (root / "deep" / "long").write_text("line\n" * 20_000)
+    text = await dry(session, "rm -r deep")
+    assert text == "D deep/er/c\nD deep/long\n[dry run, nothing was kept: it would delete deep/er/c, deep/long]"
 
 
 async def test_a_denied_file_stays_hidden_in_a_dry_run(session: WorkspaceSession, root: Path) -> None:

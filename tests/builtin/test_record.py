@@ -171,7 +171,8 @@ async def test_a_path_that_somebody_changed_since_is_refused_and_the_rest_is_res
     (root / "dir" / "theirs").write_text("theirs\n")
     done = await session.undo()
     assert names(done) == ["b", "new"]
-    assert [refused.path for refused in done.refused] == ["a", "dir"]
+    assert [refused.path for refused in done.refused] == ["a"]
+    assert [kept.path for kept in done.kept] == ["dir"]
     assert "gripfast diff 1 --path a" in done.refused[0].reason
     assert (root / "a").read_text() == (root / "dir" / "theirs").read_text() == "theirs\n"
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Annotated, Any
 
 from anyio import to_thread
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import changed_files, ending, printed, taken_out, with_notes, would_change
@@ -56,6 +56,12 @@ def _joined(command: str) -> Background | None:
     return known if known is not None and known.command == command else None
 
 
+def _not_blank(command: str) -> str:
+    if not command.strip():
+        raise ValueError("is blank; give a command")
+    return command
+
+
 @tool(
     name="Bash",
     title="Run a command",
@@ -73,7 +79,7 @@ def _joined(command: str) -> Background | None:
     joins=_joins,
 )
 async def bash(
-    command: str,
+    command: Annotated[str, AfterValidator(_not_blank)],
     description: Annotated[str | None, Field(description="What it does, in a few words.")] = None,
     timeout: Annotated[int, Field(description="Milliseconds; none in the background.", ge=1, le=600_000)] = 120_000,
     run_in_background: Annotated[

@@ -62,18 +62,22 @@ WORKING_ANYHOW = _listed("git tag ?*, git tag -a ?* -m ?*")  # plain words, so n
 REMOVING = _listed("rm")  # only what the record can bring back
 REMOVING_TREES = _listed("rm -r, rm -R, rm -f, rm -rf, rm -fr, rm -Rf")
 
-# What can't be taken back, or reaches beyond the machine: asked about even where everything else is allowed.
+# What reaches beyond the machine or the user's rights: asked about even where everything else is allowed.
 NOT_LIGHTLY = _listed(
-    """sudo, sudoedit, su, doas, pkexec, dd, shred, mkfs*, fdisk, parted, shutdown, reboot, poweroff, halt, crontab,
-    systemctl, ssh, sshpass, scp, rsync, sftp, twine, rm -*, find -delete, git push, git send-pack, git subtree push,
-    git lfs push, git send-email, git stash clear, git stash drop, hg push, svn commit, svn ci, bzr push, jj git push,
-    git clean, git reset, git filter-branch, git update-ref, cargo publish, gem push, poetry publish,
-    uv publish, pdm publish, hatch publish, flit publish, bun publish, npm *publish*, npm *deploy*, npm *release*,
-    yarn *publish*, yarn *deploy*, yarn *release*, pnpm *publish*, pnpm *deploy*, pnpm *release*, make *publish*,
-    make *deploy*, make *release*, mvn *deploy*, mvn release*, mvnw *deploy*, mvnw release*, gradle *publish*,
-    gradle *deploy*, gradle *upload*, gradle release, gradlew *publish*, gradlew *deploy*, gradlew *upload*, gradlew
-    release, docker push, docker --push, podman push, podman --push, gh, glab, chmod -*, chown, kubectl, helm,
-    terraform, vercel, netlify, wrangler, firebase, aws, gcloud, az"""
+    """sudo, sudoedit, su, doas, pkexec, mkfs*, fdisk, parted, shutdown, reboot, poweroff, halt, crontab, systemctl,
+    ssh, sshpass, scp, rsync, sftp, twine, git push, git send-pack, git subtree push, git lfs push, git send-email,
+    hg push, svn commit, svn ci, bzr push, jj git push, cargo publish, gem push, poetry publish, uv publish, pdm
+    publish, hatch publish, flit publish, bun publish, npm *publish*, npm *deploy*, npm *release*, yarn *publish*,
+    yarn *deploy*, yarn *release*, pnpm *publish*, pnpm *deploy*, pnpm *release*, make *publish*, make *deploy*,
+    make *release*, mvn *deploy*, mvn release*, mvnw *deploy*, mvnw release*, gradle *publish*, gradle *deploy*,
+    gradle *upload*, gradle release, gradlew *publish*, gradlew *deploy*, gradlew *upload*, gradlew release, docker
+    push, docker --push, podman push, podman --push, gh, glab, kubectl, helm, terraform, vercel, netlify, wrangler,
+    firebase, aws, gcloud, az"""
+)
+# What can't be taken back: asked about as well, unless nothing is kept.
+LOSING = _listed(
+    """dd, shred, rm -*, find -delete, git stash clear, git stash drop, git clean, git reset, git filter-branch, git
+    update-ref, chmod -*, chown"""
 )
 TAKEN_BACK = ["git reset *"]  # with the options of its table, which leave every file as it is
 # A shell that is given no script runs what it is fed.
@@ -137,7 +141,8 @@ def _workspace() -> Permissions:
 def _trusted() -> Permissions:
     not_lightly = [f"{program} *" for program in NOT_LIGHTLY]
     asked = _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask")
-    return Permissions("allow", [*_removing(REMOVING_TREES), *_for_commands(TAKEN_BACK, "allow"), *asked])
+    losing = [PermissionRule("effect:run", f"{program} *", "ask", undoable=True) for program in LOSING]
+    return Permissions("allow", [*_removing(REMOVING_TREES), *_for_commands(TAKEN_BACK, "allow"), *losing, *asked])
 
 
 IN_WORDS: Mapping[str, str] = {

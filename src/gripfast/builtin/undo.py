@@ -36,5 +36,6 @@ def _rows(result: UndoResult) -> list[str]:
     done = "would take back" if result.dry_run else "took back"
     return [
         f"{done} call {calls}: {names}",
+        *(f"stays: {kept.path}: {kept.reason}" for kept in result.kept),
         *(f"refused: {refused.path}: {refused.reason}" for refused in result.refused),
     ]

@@ -23,7 +23,8 @@ class PermissionRule:
     `tool` is a tool's name in any case, `*`, or `effect:read`, `effect:write`, `effect:run` for all tools with
     that effect. `pattern` is a path glob for tools on files, or the words of a command for tools that run commands.
     `any_options` accepts every option of the commands it allows. `undoable` limits it to commands whose every change
-    the session's record can undo. `source` says where the rule comes from.
+    the session's record can undo; one that asks is about what can't be undone, so not about a call that keeps
+    nothing. `source` says where the rule comes from.
     """
 
     tool: str

@@ -26,7 +26,7 @@ from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, st
 from gripfast.call.hooks import Allow, Ask, Deny
 from gripfast.call.places import LinePlaces
 from gripfast.call.shell.commands import Workspace
-from gripfast.call.shell.facts import NOTHING_KNOWN, Facts
+from gripfast.call.shell.facts import NOTHING_KNOWN, Facts, nothing_lost
 from gripfast.call.shell.options import Program, check_program
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
@@ -75,6 +75,12 @@ class Permissions:
         at, known = tuple(roots), facts or self.facts
         layers = tuple(layer.within(at, known) for layer in self.narrowed_by)
         return replace(self, roots=at, narrowed_by=layers, facts=known)
+
+    def for_rehearsals(self) -> Permissions:
+        """The same rules for calls that keep nothing: nobody is asked about what can't be undone."""
+        rules = tuple(rule for rule in self.rules if rule.action != "ask" or not rule.undoable)
+        layers = tuple(layer.for_rehearsals() for layer in self.narrowed_by)
+        return replace(self, rules=rules, narrowed_by=layers, facts=replace(self.facts, removal_problem=nothing_lost))
 
     def judge(
         self, *, tool: str, effect: str, spellings: Sequence[str], stands_for: tuple[str, ...] = ()
@@ -223,10 +229,12 @@ Spell: TypeAlias = Callable[[object], Sequence[str]]
 RulesHook: TypeAlias = Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow]
 
 
-def rules_hook(permissions: Permissions, spell: Spell) -> RulesHook:
+def rules_hook(every: Permissions, spell: Spell) -> RulesHook:
     """The rules as a hook before a call."""
+    rehearsed = every.for_rehearsals()
 
     def judge(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow:
+        permissions = rehearsed if _is_rehearsal(tool, arguments) else every
         subjects = spelled(tool, arguments, spell)
         decision = judged(permissions, tool, subjects)
         if decision.action == "allow":

@@ -89,10 +89,16 @@ class Approvals:
     _finding: anyio.Lock = field(default_factory=anyio.Lock)
     _waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
 
-    async def ask(self, question: Question, until: float, present: Present | None = None) -> Answered:
+    async def is_waiting(self, question: Question) -> bool:
+        """Whether a question about the same call waits for an answer or for its call."""
+        return bool(self._waiting) and (await self._asking(question))[0] in self._waiting
+
+    async def ask(
+        self, question: Question, until: float, present: Present | None = None, *, note: str = ""
+    ) -> Answered:
         """The answer to a question, waited for until a time of the monotonic clock. Raises WaitingForApproval then,
-        PolicyDenied if the question can't be asked or nobody answered it in its lifetime. `present` may show a new
-        question to the person while it waits."""
+        with the note, or PolicyDenied if the question can't be asked or nobody answered it in its lifetime. `present`
+        may show a new question to the person while it waits."""
         await self._drop_expired()
         key, asking = await self._asking(question)
         while True:
@@ -104,7 +110,7 @@ class Approvals:
             if not is_waiting or not waiting.is_own:  # whether another server's question still waits is looked up
                 self._forget(key, waiting)
             if answer is None or is_waiting:
-                raise _still_waiting(waiting.question, question)
+                raise _still_waiting(waiting.question, question, note)
             if waiting.is_used or (answer.is_over and not waiting.is_own):
                 continue  # by another server: this call has a question of its own
             return _answered(answer, waiting.question, question)
@@ -236,10 +242,10 @@ def bounded(text: str, most: int = LARGEST_SHOWN) -> str:
     return f"{text[:most]}\n… ({len(text) - most} more characters; SHA-256 of all: {digest})"
 
 
-def _still_waiting(asked: QueuedQuestion, question: Question) -> WaitingForApproval:
+def _still_waiting(asked: QueuedQuestion, question: Question, note: str) -> WaitingForApproval:
     return WaitingForApproval(
-        f"waiting for approval {asked.id}; call again. It was asked because: {escaped(question.reason)}. The user "
-        f"can answer with `gripfast approve {asked.id}`",
+        f"waiting for approval {asked.id}; call again. It was asked because: {escaped(question.reason)}. {note}The "
+        f"user can answer with `gripfast approve {asked.id}`",
         details={"id": asked.id},
     )
 

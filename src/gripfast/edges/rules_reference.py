@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gripfast.builtin.rulesets import RULE_SETS, rule_set
-from gripfast.call.shell.facts import Facts
+from gripfast.call.shell.facts import Facts, nothing_lost
 
 _ROOT = "/workspace"
 _START, _END = "<!-- rules: start -->\n", "<!-- rules: end -->"
@@ -71,13 +71,9 @@ def _cell(name: str, commands: tuple[str, ...]) -> str:
     """One action, or more where a sandbox or the record makes the difference."""
     bare = _actions(name, commands, _FACTS)
     held = _actions(name, commands, replace(_FACTS, sandboxed=True))
-    recorded = _actions(name, commands, replace(_FACTS, removal_problem=_nothing_lost))
+    recorded = _actions(name, commands, replace(_FACTS, removal_problem=nothing_lost))
     cell = bare if bare == held else f"{bare}; in a sandbox {held}"
     return cell if bare == recorded else f"{cell}; with the record {recorded}"
-
-
-def _nothing_lost(path: str) -> None:
-    return None
 
 
 _FACTS = Facts(is_locked=lambda directory, program: True)

@@ -73,7 +73,8 @@ class Traits:
     feeds: str | None = None  # the argument that names a running command, which it gives input that rules can't judge
     profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
     hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
-    rehearses: str | None = None  # the argument by which a call keeps nothing: an "always" covers only such calls
+    rehearses: str | None = None  # the argument by which a call keeps nothing: an "always" covers only such calls,
+    # and nobody is asked about what can't be undone
     witness: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
     seldom: tuple[str, ...] = ()  # arguments that only the profile with all tools shows; every profile takes them
     names_sandbox: bool = False  # its description ends with the sandbox that commands run in

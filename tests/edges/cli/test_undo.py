@@ -199,3 +199,13 @@ def test_an_undo_goes_on_where_the_last_call_changed_what_may_not_be_written_any
     assert "new: " in bench.run("undo").output
     assert not (bench.root / "new").exists() and (tmp_path / "data/x").exists()
     assert "refused" in bench.run("undo", code=3).output
+
+
+def test_a_directory_that_holds_what_others_made_stays_and_that_is_no_refusal(bench: Bench) -> None:
+    bench.bash("mkdir made; echo x > made/mine")
+    (bench.root / "made" / "theirs").write_text("y", encoding="utf-8")
+    result = json.loads(bench.run("undo", "--dry-run", "--json").stdout)
+    why = "it holds `theirs`, which these calls did not make"
+    assert (result["refused"], result["kept"]) == ([], [{"path": "made", "reason": why}])
+    assert f"made: stays: {why}" in bench.run("undo", "1").output
+    assert [path.name for path in (bench.root / "made").iterdir()] == ["theirs"]

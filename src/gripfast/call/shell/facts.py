@@ -41,6 +41,11 @@ def _nothing_runs(directory: str, looks: bool) -> Problem:
     return None
 
 
+def nothing_lost(path: str) -> Problem:
+    """What is removed comes back."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The machine as commands will find it.

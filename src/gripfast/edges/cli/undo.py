@@ -89,6 +89,8 @@ def _say(result: UndoResult, save_mine: str | None) -> None:
         say(f"  {done.path}: {done.what}")
     for path in result.saved:
         say(f"  {path}: somebody else's version {'would be' if result.dry_run else 'is'} saved in {save_mine}")
+    for kept in result.kept:
+        say(f"  {kept.path}: stays: {kept.reason}")
     for refused in result.refused:
         say(f"  {refused.path}: refused: {refused.reason}", err=True)
     if result.call is not None:
@@ -100,6 +102,7 @@ def _as_json(result: UndoResult) -> dict[str, object]:
         "calls": list(result.calls),
         "restored": [{"path": done.path, "what": done.what} for done in result.restored],
         "refused": [{"path": refused.path, "reason": refused.reason} for refused in result.refused],
+        "kept": [{"path": kept.path, "reason": kept.reason} for kept in result.kept],
         "saved": list(result.saved),
         "dry_run": result.dry_run,
         "call": result.call,

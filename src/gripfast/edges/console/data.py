@@ -391,6 +391,7 @@ def _as_json(result: UndoResult) -> dict[str, Any]:
         "calls": list(result.calls),
         "restored": [{"path": escaped(done.path), "what": done.what} for done in result.restored],
         "refused": [{"path": escaped(one.path), "reason": escaped(one.reason)} for one in result.refused],
+        "kept": [{"path": escaped(one.path), "reason": escaped(one.reason)} for one in result.kept],
         "dry_run": result.dry_run,
         "call": result.call,
     }

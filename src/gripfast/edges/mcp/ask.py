@@ -15,9 +15,10 @@ from gripfast.host.questions.queue import QueuedQuestion
 
 ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
 
-
 INSTANT_SECONDS = 1.0
-"""A form declined faster than this was declined by the client, not by a person."""
+"""A form declined faster than this was probably declined by the client, not by a person."""
+UNSEEN_SECONDS = 0.25
+"""A form declined or cancelled faster than this can't have been a person's answer."""
 LARGEST_FORM = 20_000
 """Characters of a diff in a form."""
 DISMISSED_SECONDS = 5.0
@@ -27,28 +28,35 @@ DISMISSED_SECONDS = 5.0
 class AskingClient:
     """Asks whether a client's call may run: first the person at the client, then whoever answers the question queue.
 
-    A client that can't show a form, or declines one before anybody could have read it, gets no more forms.
+    A form that a client declines before anybody could have read it goes to the queue, too, and the answer says so. If
+    it was too fast for anybody to react, the client gets no more forms; else the next question is tried with it.
     """
 
     def __init__(self, approvals: Approvals | None) -> None:
         self.approvals = approvals
         self._shows_forms = True
+        self._was_unseen = False
 
     async def ask(self, request: ClientRequest, until: float, question: Question) -> Answered:
         """Returns the answer. `until` is how long to wait for the queue, by the monotonic clock. Raises PolicyDenied
         if there is nobody to ask."""
-        if self._shows_forms:
+        if self._shows_forms and not await self._waits_in_queue(question):
             with contextlib.suppress(CannotAskClient):
                 answer, seconds = await _by_elicitation(request, question)
                 least = INSTANT_SECONDS if answer.action == "decline" else DISMISSED_SECONDS
-                if answer.action == "accept" or seconds >= least or self.approvals is None:
+                self._was_unseen = answer.action != "accept" and seconds < least
+                if not self._was_unseen or self.approvals is None:
                     return Answered(_answer_in(answer, question), "client")
-                self._shows_forms = False
+                self._shows_forms = seconds >= UNSEEN_SECONDS
         if self.approvals is None:
             raise PolicyDenied(
                 f"{question.reason}; it needs approval, which this client can't ask for: {question.remedy}"
             )
         return await self._by_queue(self.approvals, request, until, question)
+
+    async def _waits_in_queue(self, question: Question) -> bool:
+        """Whether this is the call of a question that was put into the queue before, and waits there."""
+        return self.approvals is not None and await self.approvals.is_waiting(question)
 
     async def _by_queue(
         self, approvals: Approvals, request: ClientRequest, until: float, question: Question
@@ -58,7 +66,8 @@ class AskingClient:
             if url is not None:
                 await request.elicit_url(f"{asked.id}: {asked.reason}", url, asked.id)
 
-        return await approvals.ask(question, until, open_page)
+        note = "The client declined it at once, probably unseen. " if self._was_unseen else ""
+        return await approvals.ask(question, until, open_page, note=note)
 
 
 async def _by_elicitation(request: ClientRequest, question: Question) -> tuple[ElicitResult, float]:

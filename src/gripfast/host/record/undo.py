@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,8 +41,8 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class UndoResult:
     """What an undo did, or with `dry_run` would do. `call` is its own number in the record, by which it can itself be
-    undone; `saved` are the paths of which somebody else's version was saved first. Paths are named as answers name
-    them."""
+    undone; `saved` are the paths of which somebody else's version was saved first; `kept` are directories that stay,
+    because they hold what others made. Paths are named as answers name them."""
 
     calls: tuple[int, ...]
     restored: tuple[Restored, ...] = ()
@@ -50,6 +50,7 @@ class UndoResult:
     dry_run: bool = False
     call: int | None = None
     saved: tuple[str, ...] = ()
+    kept: tuple[Refused, ...] = ()
 
 
 def undo(
@@ -73,13 +74,14 @@ def undo(
     plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)
     numbers = tuple(call.number for call in chosen)
     saved = tuple(map(record.fs.show_real, plan.foreign))
+    result = UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved, kept=tuple(plan.kept))
     if dry_run or not plan.steps:
-        return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved if dry_run else ())
+        return result if dry_run else replace(result, saved=())
     if save_mine is not None:
         _save(record, plan.foreign, save_mine)
     entry = record.begin("", "undo", " ".join(map(str, numbers)))
     _perform(record, plan, entry, numbers)
-    return UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, entry.number, saved)
+    return replace(result, call=entry.number)
 
 
 def _perform(record: Record, plan: _Plan, entry: CallEntry, numbers: Sequence[int]) -> None:
@@ -143,6 +145,7 @@ class _Plan:
         self._record, self._known, self._save = record, known, save_mine
         self.steps: list[Step] = []
         self.refused: list[Refused] = []
+        self.kept: list[Refused] = []
         self.foreign: list[str] = []
         self.looks = Looks()
         by_path: dict[str, list[tuple[int, PathDelta]]] = {}
@@ -156,7 +159,7 @@ class _Plan:
             reason = self._add(path, changes)
             if reason:
                 self._refuse(path, reason)
-        self._refuse_full_directories()
+        self._keep_full_directories()
 
     def restored(self) -> tuple[Restored, ...]:
         return tuple(Restored(self._record.fs.show_real(step.path), self._what(step)) for step in self.steps)
@@ -235,8 +238,8 @@ class _Plan:
             return target.target is not None
         return target.kind != "file" or self._record.contents.has(target.digest)
 
-    def _refuse_full_directories(self) -> None:
-        """A directory goes only if everything in it goes."""
+    def _keep_full_directories(self) -> None:
+        """A directory goes only if everything in it goes. One that nothing is to replace just stays."""
         going = {step.path for step in self.steps if step.after.kind != "directory"}
         for step in sorted(self.steps, key=lambda step: step.path.count("/"), reverse=True):
             if step.before.kind == "directory" and step.after.kind != "directory":
@@ -244,7 +247,9 @@ class _Plan:
                 if left:
                     going.discard(step.path)
                     self.steps.remove(step)
-                    self._refuse(step.path, f"it holds `{escaped(sorted(left)[0])}`, which these calls did not make")
+                    reason = f"it holds `{escaped(sorted(left)[0])}`, which these calls did not make"
+                    stays = self.kept if step.after.kind == "absent" else self.refused
+                    stays.append(Refused(self._record.fs.show_real(step.path), reason))
 
 
 def _done(step: Step) -> str:

@@ -191,7 +191,7 @@ def differences(copies: Copies, fs: ScopedFs) -> Differences:
         if is_below(directory, *scope):
             for path, upper, kind in _compared(directory, copies.upper(directory)):
                 found[kind].append(path)
-                rows += _diff(fs, path, upper)
+                rows += _diff(fs, path, upper, kind)
     created, changed, deleted = (tuple(sorted(paths)) for paths in found.values())
     return Differences(created, changed, deleted, tuple(rows))
 
@@ -241,7 +241,7 @@ def _is_opaque(upper: str) -> bool:
 def _deleted(path: str) -> Iterator[tuple[str, str, str]]:
     if os.path.isdir(path) and not os.path.islink(path):
         inside = [f"{above}/{name}" for above, _, names in os.walk(path) for name in names]
-        yield from ((one, "", "deleted") for one in inside or [path])
+        yield from ((one, "", "deleted") for one in sorted(inside) or [path])
     else:
         yield path, "", "deleted"
 
@@ -269,12 +269,15 @@ def _same_bytes(path: str, upper: str) -> bool:
 # --- the diff ---
 
 
-def _diff(fs: ScopedFs, path: str, upper: str) -> Iterator[str]:
-    """A unified diff for texts, one line for anything else. Directories of tools are named, but their files are not
-    shown."""
+def _diff(fs: ScopedFs, path: str, upper: str, kind: str) -> Iterator[str]:
+    """A unified diff for texts, one line for anything else and for what is deleted. Directories of tools are named,
+    but their files are not shown."""
     if SKIPPED & set(path.split("/")):
         return
     shown = fs.show_real(path)
+    if kind == "deleted":
+        yield f"D {shown}"
+        return
     one, two = _mode(path), _mode(upper) if upper else 0
     if stat.S_ISREG(one) and stat.S_ISREG(two) and one != two:
         yield f"{shown}: mode {stat.S_IMODE(one):04o} -> {stat.S_IMODE(two):04o}"
@@ -286,8 +289,7 @@ def _diff(fs: ScopedFs, path: str, upper: str) -> Iterator[str]:
     if old is None or new is None:
         yield f"{shown}: no text, or too large to be shown"
     elif old != new:
-        head, _, *hunks = unified(old, [whole_splice(old, new)], shown, created=one == 0)
-        yield from (head, f"+++ {shown if two else '/dev/null'}", *hunks)
+        yield from unified(old, [whole_splice(old, new)], shown, created=one == 0)
 
 
 def _mode(path: str) -> int:

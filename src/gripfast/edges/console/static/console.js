@@ -274,7 +274,8 @@ function showUndo(dialog, calls, paths, result) {
   const parts = [make("h2", {}, `${done ? "Took" : "Would take"} back call ${result.calls.join(", ")}`)];
   if (result.restored.length) parts.push(list(result.restored.map((one) => `${one.path}: ${one.what}`)));
   else parts.push(make("p", {}, "Nothing to put back."));
-  if (result.refused.length) parts.push(make("h3", {}, "Left alone"), list(result.refused.map((one) => `${one.path}: ${one.reason}`)));
+  const left = [...result.refused, ...result.kept];
+  if (left.length) parts.push(make("h3", {}, "Left alone"), list(left.map((one) => `${one.path}: ${one.reason}`)));
   const perform = async () => {
     try {
       showUndo(dialog, calls, paths, await post("undo", { place: page.place, calls, paths, dry_run: false }));

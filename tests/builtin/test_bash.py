@@ -666,6 +666,7 @@ async def test_a_root_that_holds_the_systems_bash_can_run_commands(root: str) ->
     assert answer.text.startswith("42"), answer.text
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("command", ["", " \n\t"])
 async def test_a_blank_command_is_refused_before_anybody_is_asked(tmp_path: Path, command: str) -> None:
     asked: list[str] = []
@@ -674,8 +675,8 @@ async def test_a_blank_command_is_refused_before_anybody_is_asked(tmp_path: Path
         asked.append(question.reason)
         return True
 
-    options = {"permissions": Permissions("ask"), "ask": ask, "cache": OutputCache()}
-    async with open_session(Scope.workspace(tmp_path), **options) as session:
+    rules = Permissions("ask")
+    async with open_session(Scope.workspace(tmp_path), permissions=rules, ask=ask, cache=OutputCache()) as session:
         answer = await session.call("Bash", {"command": command})
     assert answer.error is not None and answer.error.message == "`command`: is blank; give a command"
     assert (answer.error.code, asked) == ("INVALID_ARGUMENT", [])

@@ -94,7 +94,7 @@ RECORD_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a directory with somebody else's file stays",
-        "host/record/undo.py::_Plan._refuse_full_directories",
+        "host/record/undo.py::_Plan._keep_full_directories",
         never("left"),
         f"{RECORD} -k somebody_changed_since",
     ),

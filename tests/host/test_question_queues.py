@@ -15,7 +15,7 @@ import pytest
 from cache_stores import RedisServer, running_redis
 from gripfast.errors import Internal, InvalidArgument
 from gripfast.host.questions.everywhere import EverywhereQueue, questions_in
-from gripfast.host.questions.question import AnsweredBefore, Asking, NoQuestion, Questions, Verdict
+from gripfast.host.questions.question import AnsweredBefore, Asking, NoQuestion, Questions, Verdict, wait_for_change
 from gripfast.host.questions.queue import QuestionQueue
 from gripfast.host.questions.redis_questions import RedisQuestions, sealing_key
 from gripfast.host.stores.redis_sessions import RedisSessions
@@ -158,9 +158,9 @@ def test_the_stamp_differs_after_every_change(queue: Questions, open_queue: Open
     other = open_queue()
     stamps = [other.stamp()]
     asked = queue.ask(ASKING)
-    stamps.append(other.wait_for_change(stamps[-1], HANG))
+    stamps.append(wait_for_change(other, stamps[-1], HANG))
     queue.answer(asked.id, "yes", by="terminal")
-    stamps.append(other.wait_for_change(stamps[-1], HANG))
+    stamps.append(wait_for_change(other, stamps[-1], HANG))
     assert len(set(stamps)) == 3
 
 

@@ -12,7 +12,7 @@ from gripfast.edges.cli.store import store_options
 from gripfast.errors import ToolError
 from gripfast.host.program.keys import END, NextKey, keys
 from gripfast.host.questions.everywhere import EverywhereQueue, questions_in
-from gripfast.host.questions.question import AnsweredBefore, Questions, QueuedQuestion, Verdict
+from gripfast.host.questions.question import AnsweredBefore, Questions, QueuedQuestion, Verdict, wait_for_change
 
 OVER = 1
 ANSWERED_BEFORE = 3
@@ -143,7 +143,7 @@ def _print_changes(queue: Questions, as_json: bool) -> None:
                 _show(question, whole=True)
         sys.stdout.flush()
         shown = ids
-        stamp = queue.wait_for_change(stamp, _LOOK_ANYWAY_SECONDS)
+        stamp = wait_for_change(queue, stamp, _LOOK_ANYWAY_SECONDS)
 
 
 class ApprovalScreen:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from gripfast.errors import ToolError
 from gripfast.host.questions.question import (
     LIFETIME,
@@ -16,8 +14,6 @@ from gripfast.host.questions.question import (
 )
 from gripfast.host.questions.queue import QuestionQueue
 from gripfast.host.questions.redis_questions import NO_PASSWORD, RedisQuestions, sealing_key
-
-_POLL_SECONDS = 0.1
 
 
 def questions_in(store: str | None) -> tuple[Questions, str]:
@@ -65,12 +61,6 @@ class EverywhereQueue:
             return self._local.stamp(), self._shared.stamp()
         except ToolError:
             return self._local.stamp(), None
-
-    def wait_for_change(self, stamp: object, seconds: float) -> object:
-        until = time.monotonic() + seconds
-        while (now := self.stamp()) == stamp and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
-        return now
 
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
         try:

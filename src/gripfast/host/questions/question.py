@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
@@ -17,6 +18,9 @@ LIFETIME = 1800.0
 """Seconds until a question that nobody answers is closed."""
 OVER = "over"
 """The verdict of a question that was closed without an answer."""
+
+_POLL_SECONDS = 0.05
+_POLL_STORE_SECONDS = 0.25
 
 
 class NoQuestion(NotFound):
@@ -131,10 +135,6 @@ class Questions(Protocol):
         """A value that differs when the list may have changed, except if a server died or a question expired."""
         ...
 
-    def wait_for_change(self, stamp: object, seconds: float) -> object:
-        """Blocks until the stamp differs, for at most `seconds`. Returns the new stamp."""
-        ...
-
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
         """Puts a question into the queue. It stays open until it is answered or withdrawn, for at most `seconds`."""
         ...
@@ -161,6 +161,15 @@ class Questions(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def wait_for_change(queue: Questions, stamp: object, seconds: float) -> object:
+    """Blocks until the stamp of a queue differs, for at most `seconds`. Returns the new stamp. A server that dies
+    changes no stamp."""
+    until = time.monotonic() + seconds
+    while (now := queue.stamp()) == stamp and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS if queue.is_local else _POLL_STORE_SECONDS)
+    return now
 
 
 def fields_of(value: QueuedQuestion | QueuedAnswer) -> dict[str, Any]:

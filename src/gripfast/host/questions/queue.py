@@ -6,7 +6,7 @@ Any process of this user may show questions (a terminal, a page) or ask them (a 
     queue.waiting()                               every question that can be answered now, the oldest first
     queue.find("Q7")                              one of them; raises NoQuestion if it is unknown or closed
     queue.stamp()                                 differs when the list may have changed; costs one system call
-    queue.wait_for_change(stamp, 2.0)             blocks until it differs; a server that dies changes no stamp
+    wait_for_change(queue, stamp, 2.0)            blocks until it differs; a server that dies changes no stamp
     queue.answer("Q7", "yes", by="terminal")      answers it, or raises NoQuestion or AnsweredBefore
     queue.answer("Q7", "no", by="page", because="use the staging server")
     queue.answer("Q7", "always", by="page")       any of `question.widths`, which says what each covers
@@ -62,7 +62,6 @@ from gripfast.host.questions.question import (
 _KEEP_CLOSED = 86_400.0  # seconds that closed questions are kept, so that a late answer learns what became of them
 _SAME_TIME = 50_000_000  # nanoseconds within which two changes of a directory may get the same mtime
 _RECENT = 60.0  # seconds within which a new lock file may not be locked yet
-_POLL_SECONDS = 0.05
 _TIDY_EVERY = 64
 _LARGEST = 64 << 20
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -119,13 +118,6 @@ class QuestionQueue:
             return (0, 0)
         now = time.time_ns()
         return (changed, now if now - changed < _SAME_TIME else 0)
-
-    def wait_for_change(self, stamp: object, seconds: float) -> tuple[int, int]:
-        """Blocks until the stamp differs, for at most `seconds`. Returns the new stamp."""
-        until = time.monotonic() + seconds
-        while (now := self.stamp()) == stamp and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
-        return now
 
     # --- for those who ask ---
 

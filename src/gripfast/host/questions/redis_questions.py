@@ -48,7 +48,6 @@ _ID = re.compile(r"S[1-9][0-9]{0,11}\Z")
 _KEEP_CLOSED = 86_400  # seconds
 _MOST_LISTED = 1000
 _LARGEST = 8 << 20
-_POLL_SECONDS = 0.25
 
 # KEYS: number.  ARGV: the largest number that this server knows
 _NUMBER = """
@@ -174,12 +173,6 @@ class RedisQuestions:
     def stamp(self) -> object:
         with self._link.talk() as redis:
             return redis.get(f"{self._link.prefix}question-stamp")
-
-    def wait_for_change(self, stamp: object, seconds: float) -> object:
-        until = time.monotonic() + seconds
-        while (now := self.stamp()) == stamp and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
-        return now
 
     # --- for those who ask ---
 

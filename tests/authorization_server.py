@@ -94,6 +94,12 @@ class AuthorizationServer:
         given = {name: value for name, value in {**known, **claims}.items() if value is not None}
         return jwt.encode(given, key, algorithm, headers={"kid": kid} if kid else {})
 
+    def __enter__(self) -> AuthorizationServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self._web.shutdown()
         self._web.server_close()

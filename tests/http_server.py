@@ -27,6 +27,13 @@ HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
 INITIALIZE = json.dumps(HELLO).encode()
 
 
+def token_file(home: Path, text: str) -> Path:
+    """A token file that only its owner can read."""
+    (home / "tokens").touch(0o600)
+    (home / "tokens").write_text(text, encoding="utf-8")
+    return home / "tokens"
+
+
 class Server:
     def __init__(self, root: Path, home: Path, *options: str, tools: str = "") -> None:
         (home / "mine.py").write_text(tools, encoding="utf-8")
@@ -97,6 +104,12 @@ class Server:
             Client(streamable_http_client(self.url, http_client=web), mode=mode) as client,
         ):
             yield client
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)

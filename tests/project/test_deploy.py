@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.main import main
 from gripfast.edges.cli.serve import serve
-from http_server import HANG, INITIALIZE, Server
+from http_server import HANG, INITIALIZE, Server, token_file
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -166,9 +166,8 @@ def test_nginx_understands_its_file(certificate: Path) -> None:
 
 def test_a_client_works_through_nginx_with_tls(certificate: Path, tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
-    (tmp_path / "tokens").touch(0o600)
-    (tmp_path / "tokens").write_text(f"ann {'a' * 24}\n", encoding="utf-8")
-    options = ["--token-file", str(tmp_path / "tokens"), "--url", "https://tools.example.org/mcp"]
+    tokens = token_file(tmp_path, f"ann {'a' * 24}\n")
+    options = ["--token-file", str(tokens), "--url", "https://tools.example.org/mcp"]
     server = Server(tmp_path / "root", tmp_path, *options)
     home = certificate.parent
     proxy = subprocess.Popen(nginx_in(home, server.port), stderr=subprocess.DEVNULL)

@@ -1,10 +1,15 @@
-"""A project to serve, in both protocol generations."""
+"""A project to serve, in both protocol generations, and an issuer of tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from authorization_server import AuthorizationServer
 
 
 @pytest.fixture
@@ -18,3 +23,11 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture(params=["legacy", "2026-07-28"])
 def generation(request: pytest.FixtureRequest) -> str:
     return request.param
+
+
+@pytest.fixture
+def issuer() -> Iterator[AuthorizationServer]:
+    from authorization_server import AuthorizationServer  # noqa: PLC0415 - makes keys
+
+    with AuthorizationServer() as server:
+        yield server

@@ -19,7 +19,6 @@ import anyio
 import pytest
 import uvicorn
 from anyio.abc import ByteStream
-from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse
 
@@ -36,7 +35,8 @@ from gripfast.errors import Conflict
 from gripfast.host.program.net import Address, listen
 from gripfast.host.stores.embedded_sessions import EmbeddedSessions
 from gripfast.host.stores.store import EmbeddedStore
-from http_server import HANG, INITIALIZE, SERVE, Server
+from http_server import HANG, INITIALIZE, SERVE, Server, token_file
+from serving import text_of
 
 TOOLS = """
 import anyio, subprocess, sys
@@ -67,11 +67,8 @@ def served(tmp_path: Path, *options: str) -> Iterator[Server]:
     root = tmp_path / "project"
     root.mkdir(exist_ok=True)
     (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    server = Server(root, tmp_path, *options, tools=TOOLS)
-    try:
+    with Server(root, tmp_path, *options, tools=TOOLS) as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +79,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
     yield from served(tmp_path)
-
-
-def text_of(result: CallToolResult) -> str:
-    assert isinstance(result.content[0], TextContent)
-    return result.content[0].text
 
 
 def test_with_the_token_a_client_gets_in(server: Server) -> None:
@@ -364,16 +356,12 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def serving_two(home: Path, *options: str, others: int = 0) -> Iterator[Server]:
     names = TWO + "".join(f"other{number} {number:024}\n" for number in range(others))
-    (home / "tokens").write_text(names, encoding="utf-8")
-    (home / "tokens").chmod(0o600)
+    tokens = token_file(home, names)
     (home / "more.py").write_text("import builtins, os\n" + TOOLS + CLOSING_FAILS, encoding="utf-8")
     (home / "project").mkdir()
-    server = Server(home / "project", home, "--with", str(home / "more.py"), "--token-file", str(home / "tokens"),
-                    "--rules", "none", *options)  # fmt: skip
-    try:
+    more = ["--with", str(home / "more.py"), "--token-file", str(tokens), "--rules", "none"]
+    with Server(home / "project", home, *more, *options) as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.mark.anyio
@@ -580,8 +568,7 @@ def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> 
     root, home = tmp_path / "root", tmp_path / "home"
     root.mkdir()
     home.mkdir()
-    server = Server(root, home, "--root", str(root), tools="")
-    try:
+    with Server(root, home, "--root", str(root), tools="") as server:
         assert server.request("GET", path="/healthz", Authorization="") == (200, "ok\n")
         assert server.request("GET", path="/readyz", Authorization="") == (200, '{"ready":true}')
         root.rename(tmp_path / "moved")
@@ -589,9 +576,6 @@ def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> 
         assert (status, json.loads(text)["ready"]) == (503, False)
         assert str(tmp_path) not in text
         assert server.request("GET", path="/healthz", Authorization="")[0] == 200
-    finally:
-        server.process.terminate()
-        server.process.communicate(timeout=HANG)
 
 
 def test_a_shared_store_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from http_server import HANG, SERVE, Server
+from http_server import HANG, SERVE, Server, token_file
 
 A = "a" * 24
 ANN = {"Authorization": f"Bearer {A}"}
@@ -24,17 +24,15 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.txt").write_text("the content of a file\n", encoding="utf-8")
     (tmp_path / "project" / ".env").write_text(f"API_KEY={SECRET}\n", encoding="utf-8")
-    (tmp_path / "tokens").touch(0o600)
-    (tmp_path / "tokens").write_text(f"ann {A}\n", encoding="utf-8")
+    token_file(tmp_path, f"ann {A}\n")
     return tmp_path
 
 
 def serving(home: Path, *options: str) -> Iterator[Server]:
-    server = Server(home / "project", home, "--token-file", str(home / "tokens"), "--rules", "read-only", *options)
-    try:
+    with Server(
+        home / "project", home, "--token-file", str(home / "tokens"), "--rules", "read-only", *options
+    ) as server:
         yield server
-    finally:
-        server.close()
 
 
 async def four_calls(server: Server) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from http_server import HANG, Server
+from http_server import HANG, Server, token_file
 
 ANN = {"Authorization": f"Bearer {'a' * 24}"}
 
@@ -18,14 +18,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("metrics")
     (home / "project").mkdir()
     (home / "project" / "a.txt").write_text("one\n", encoding="utf-8")
-    (home / "tokens").touch(0o600)
-    (home / "tokens").write_text(f"ann {'a' * 24}\nbob {'b' * 24}\n", encoding="utf-8")
-    options = ["--token-file", str(home / "tokens"), "--rules", "trusted", "--metrics", "127.0.0.1:0"]
-    server = Server(home / "project", home, *options)
-    try:
+    tokens = token_file(home, f"ann {'a' * 24}\nbob {'b' * 24}\n")
+    options = ["--token-file", str(tokens), "--rules", "trusted", "--metrics", "127.0.0.1:0"]
+    with Server(home / "project", home, *options) as server:
         yield server
-    finally:
-        server.close()
 
 
 def samples(server: Server) -> dict[str, float]:

@@ -8,7 +8,7 @@ import hmac
 import http.client
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,7 @@ from gripfast.edges.issuer import Issuer
 from gripfast.edges.mcp import oauth
 from gripfast.edges.mcp.oauth import OAuth, Verifier
 from gripfast.errors import InvalidArgument, Unavailable
-from http_server import HANG, INITIALIZE, Server
-
-
-@pytest.fixture
-def issuer() -> Iterator[AuthorizationServer]:
-    server = AuthorizationServer()
-    try:
-        yield server
-    finally:
-        server.close()
+from http_server import HANG, INITIALIZE, Server, token_file
 
 
 def verifier(issuer: AuthorizationServer, **more: Any) -> Verifier:
@@ -190,13 +181,9 @@ async def test_no_subject_takes_the_name_of_another(issuer: AuthorizationServer)
 def test_a_server_tells_clients_where_to_sign_in_and_lets_them_in(
     issuer: AuthorizationServer, tmp_path: Path
 ) -> None:
-    (tmp_path / "tokens").touch(0o600)
-    (tmp_path / "tokens").write_text(f"ann {'a' * 24}\n", encoding="utf-8")
-    server = Server(
-        tmp_path, tmp_path, "--url", RESOURCE, "--oauth-issuer", issuer.url, "--oauth-scope", "tools",
-        "--token-file", str(tmp_path / "tokens"), "--log-format", "json",
-    )  # fmt: skip
-    try:
+    tokens = token_file(tmp_path, f"ann {'a' * 24}\n")
+    options = ["--url", RESOURCE, "--oauth-issuer", issuer.url, "--oauth-scope", "tools", "--log-format", "json"]
+    with Server(tmp_path, tmp_path, *options, "--token-file", str(tokens)) as server:
         host = {"Host": "tools.example.org"}
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG)
         connection.request("POST", "/mcp", INITIALIZE, host)
@@ -221,8 +208,6 @@ def test_a_server_tells_clients_where_to_sign_in_and_lets_them_in(
         assert status(issuer.token(scope="other")) == 403
         assert {status(BAD[kind](issuer)) for kind in ("expired", "alg none", "HS256 with the public key")} == {401}
         assert status(issuer.token(), "http://evil.example") == 403
-    finally:
-        server.close()
 
 
 def test_options_that_say_nothing_together_are_refused(tmp_path: Path) -> None:

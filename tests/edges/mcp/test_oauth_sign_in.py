@@ -68,15 +68,6 @@ async def signed_in(url: str, kept: Kept) -> AsyncGenerator[Client]:
         yield client
 
 
-@pytest.fixture
-def issuer() -> Iterator[AuthorizationServer]:
-    server = AuthorizationServer()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
 async def test_nobody_gets_in_without_a_token_where_people_sign_in(server: Server) -> None:
     for token in ("", "Bearer", "Bearer x", "Basic eDp5"):
         assert server.request("POST", INITIALIZE, Authorization=token)[0] == 401
@@ -87,11 +78,8 @@ def server(issuer: AuthorizationServer, tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     port = free_port()
     options = ["--http", f"127.0.0.1:{port}", "--url", f"http://127.0.0.1:{port}/mcp", "--oauth-scope", "tools"]
-    made = Server(tmp_path, tmp_path, *options, "--oauth-issuer", issuer.url)
-    try:
+    with Server(tmp_path, tmp_path, *options, "--oauth-issuer", issuer.url) as made:
         yield made
-    finally:
-        made.close()
 
 
 async def test_a_client_that_knows_only_the_address_signs_its_person_in_and_works(

@@ -53,12 +53,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root.mkdir()
     write(home / "tokens", f"ann {A}\nbob {B}\n")
     options = ["--root", str(root), "--token-file", str(home / "tokens"), "--rules", "none"]
-    server = Server(root, home, *options, tools=WAITING)
-    assert server.request("GET", path="/healthz")[0] == 200  # it is ready for signals
-    try:
+    with Server(root, home, *options, tools=WAITING) as server:
+        assert server.request("GET", path="/healthz")[0] == 200  # it is ready for signals
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture
@@ -172,8 +169,7 @@ async def test_people_differ_in_tools_rules_and_root(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     table = f'[ann]\ntoken = "{A}"\nreadonly = true\n[bob]\ntoken = "{B}"\nprofile = "agent"\n'
     write(tokens, f'{table}root = "{tmp_path / "bobs"}"\n[carl]\ntoken = "{C}"\n')
-    server = Server(tmp_path, tmp_path, "--root", str(tmp_path / "shared"), "--token-file", str(tokens))
-    try:
+    with Server(tmp_path, tmp_path, "--root", str(tmp_path / "shared"), "--token-file", str(tokens)) as server:
         tools: dict[str, set[str]] = {}
         for who in (ANN, BOB, CARL):
             for mode in ("legacy", "auto"):
@@ -190,8 +186,6 @@ async def test_people_differ_in_tools_rules_and_root(tmp_path: Path) -> None:
                             assert "TOOL_NOT_FOUND" in text_of(await client.call_tool(tool, given))
         assert "Read" in tools[ANN] and not tools[ANN] & {"Write", "Edit", "Bash", "apply_patch"}
         assert "Write" in tools[BOB] and tools[BOB] < tools[CARL]
-    finally:
-        server.close()
 
 
 def test_printed_lines_have_the_header_and_nobodys_token(running: Server) -> None:
@@ -201,15 +195,12 @@ def test_printed_lines_have_the_header_and_nobodys_token(running: Server) -> Non
 
 
 def test_your_own_token_is_for_your_terminal_and_not_for_a_log(tmp_path: Path) -> None:
-    server = Server(tmp_path, tmp_path, "--url", "https://tools.example.org")
-    try:
+    with Server(tmp_path, tmp_path, "--url", "https://tools.example.org") as server:
         assert server.token and server.token not in server.screen
         assert "https://tools.example.org/mcp" in server.screen
         assert server.screen.count("Bearer TOKEN") == 4
         assert server.request(body=INITIALIZE, Host="tools.example.org")[0] == 200
         assert server.request(body=INITIALIZE, Host="other.example.org")[0] == 421
-    finally:
-        server.close()
 
 
 @pytest.fixture

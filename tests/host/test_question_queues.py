@@ -75,6 +75,8 @@ def test_a_question_waits_for_everybody_until_it_is_answered_once(queue: Questio
     assert queue.waiting() == other.waiting() == []
     with pytest.raises(AnsweredBefore):
         other.answer(asked.id, "yes", by="terminal")
+    with pytest.raises(AnsweredBefore):
+        other.find(asked.id)
     assert queue.answered(asked.id) == answer
 
 

@@ -21,7 +21,7 @@ from console_link import console_link
 from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.edges.approvals import console_url
-from gripfast.edges.console.access import HEADERS, ConsoleAccess
+from gripfast.edges.console.access import ConsoleAccess
 from gripfast.edges.console.data import ConsoleData
 from gripfast.host.files.scope import Scope
 from gripfast.host.questions.page import page_at
@@ -45,6 +45,15 @@ async def test_a_link_opens_the_console_once(stranger: httpx2.AsyncClient, acces
     stranger.cookies.clear()
     assert (await stranger.get(link)).status_code == 403
     assert (await stranger.get("/console")).status_code == 403
+
+
+async def test_a_link_at_another_host_opens_nothing_and_is_not_used_up(
+    stranger: httpx2.AsyncClient, access: ConsoleAccess
+) -> None:
+    link = access.link()
+    refused = await stranger.get(link, headers={"host": "evil.example"})
+    assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+    assert (await stranger.get(link)).status_code == 200
 
 
 COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -94,10 +103,29 @@ async def test_the_cookie_alone_gets_no_data(page: httpx2.AsyncClient, place: st
         assert (await page.get(place, headers={"x-gripfast-console": secret})).status_code == 403
 
 
-async def test_every_answer_forbids_scripts_from_elsewhere(page: httpx2.AsyncClient) -> None:
-    for place in ("/console", "/console/static/console.js", "/console/api/sessions", "/console/static/none"):
+ALLOWED = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""What the page may load, in the words of the browser, not of our code."""
+
+
+async def test_every_answer_forbids_scripts_from_elsewhere(page: httpx2.AsyncClient, access: ConsoleAccess) -> None:
+    places = ["/console", "/console/static/console.js", "/console/api/sessions", "/console/static/none"]
+    for place in (*places, access.link(), "/console?key=guessed"):
         headers = (await page.get(place)).headers
-        assert {name.lower(): value for name, value in HEADERS.items()}.items() <= dict(headers).items()
+        policy = headers["content-security-policy"]
+        assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == ALLOWED, place
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
     text = (await page.get("/console")).text
     assert not re.search(r"<script(?![^>]*src=)|\son\w+=|style=|https?://", text)
 
@@ -287,6 +315,30 @@ async def test_an_unusable_state_directory_is_said(page: httpx2.AsyncClient, sta
     answer = await page.get("/console/api/questions")
     assert answer.status_code == 500
     assert "state directory" in answer.json()["error"]
+
+
+async def test_an_answer_that_cant_count_is_told_why(page: httpx2.AsyncClient, tmp_path: Path) -> None:
+    queue = QuestionQueue()
+    over, asked = [queue.ask(Asking("one", "/w", "Bash", "why", "what")) for _ in range(2)]
+    queue.withdraw(over.id, "its session has ended")
+    for _ in range(3):
+        foreign = QuestionQueue(tmp_path / "theirs").ask(Asking("one", "/w", "Bash", "why", "what"))
+
+    async def answer(**body: Any) -> tuple[int, str]:
+        said = await page.post("/console/api/answer", json=body, headers=CHANGE)
+        return said.status_code, said.json()["error"]
+
+    assert await answer(id=over.id, verdict="yes") == (404, f"{over.id} is over: its session has ended")
+    assert (await answer(id=foreign.id, verdict="yes"))[0] == 404
+    assert (await answer(id=asked.id, verdict="always"))[0] == 400  # it does not offer that
+    for body in ({"id": asked.id, "verdict": "perhaps"}, {"id": 1, "verdict": "yes"}, {"verdict": "yes"}):
+        assert (await answer(**body))[0] == 400
+    assert (await answer(id=asked.id, verdict="yes", because="x" * 70_000))[0] == 400
+    assert queue.waiting() == [asked]
+    no = {"id": asked.id, "verdict": "no", "because": "x" * 5000}
+    assert (await page.post("/console/api/answer", json=no, headers=CHANGE)).status_code == 200
+    given = queue.answered(asked.id)
+    assert given is not None and len(given.because) == 1000
 
 
 # ---- as a program ----

@@ -129,8 +129,7 @@ async def test_a_no_meets_the_caller_that_comes_back(project: Path, queue: Quest
         (question,) = queue.waiting()
         queue.answer(question.id, "no", by="page", because="no\x1b[2J")
         answer = await client.call_tool("launch", {"line": "x"})
-    assert "the user said no" in text_of(answer)
-    assert "\x1b" not in text_of(answer)
+    assert text_of(answer).endswith("the user said no: no\\x1b[2J")
     assert launched == []
 
 
@@ -144,6 +143,27 @@ async def test_two_calls_at_the_same_time_are_two_questions(
         queue.answer(one.id, "yes", by="terminal")
         queue.answer(two.id, "no", by="terminal")
     assert launched == ["same"]
+
+
+async def test_an_answer_for_a_foreign_workspace_runs_nothing_here(
+    project: Path, tmp_path: Path, queue: QuestionQueue, generation: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    there = asking(tmp_path / "elsewhere", SOON)
+    async with client_of(asking(project, SOON), generation) as here, client_of(there, generation) as foreign:
+
+        async def call(client: Any) -> str:
+            return text_of(await client.call_tool("launch", {"line": "make it"}))
+
+        waits = [await call(here), await call(foreign)]
+        ours, theirs = await asked(queue, 2)
+        assert [ours.root, theirs.root] == [str(project), str(tmp_path / "elsewhere")]
+        queue.answer(theirs.id, "yes", by="terminal")
+        assert await call(here) == waits[0]
+        assert launched == []
+        assert await call(foreign) == "launched make it"
+        assert await call(here) == waits[0]
+    assert launched == ["make it"]
 
 
 async def test_a_cancelled_call_leaves_its_question_to_the_next(project: Path, queue: QuestionQueue) -> None:

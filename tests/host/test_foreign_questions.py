@@ -90,13 +90,12 @@ def test_another_state_directory_has_other_questions(
 
 
 def test_a_link_to_a_question_elsewhere_is_not_one(queue: QuestionQueue, tmp_path: Path) -> None:
-    queue.ask(ASKING)
-    elsewhere = QuestionQueue(tmp_path / "theirs" / "questions")
-    foreign = [elsewhere.ask(ASKING) for _ in range(2)][-1]
-    os.symlink(elsewhere.directory / f"{foreign.id}.json", queue.directory / f"{foreign.id}.json")
-    for lock in elsewhere.directory.glob("server-*"):
-        os.symlink(lock, queue.directory / lock.name)
-    assert refuses(queue, foreign)
+    asked = queue.ask(ASKING)
+    text = (queue.directory / f"{asked.id}.json").read_text(encoding="utf-8")
+    (tmp_path / "theirs.json").write_text(text.replace('"id": "Q1"', '"id": "Q7"'), encoding="utf-8")
+    os.symlink(tmp_path / "theirs.json", queue.directory / "Q7.json")
+    assert refuses(queue, replace(asked, id="Q7"))
+    assert queue.waiting() == [asked]
 
 
 @pytest.mark.parametrize("name", ["Q7", "../Q7", "Q7/../Q8"])

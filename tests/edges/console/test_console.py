@@ -6,9 +6,10 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -242,6 +243,52 @@ async def test_hostile_text_is_written_out_and_bounded(page: httpx2.AsyncClient,
     assert call["arguments"].endswith("bytes in total]")
 
 
+HIDING = "\u202e\u200b\u2066\U000e0041\x1b\x9b\x07\ufeff"
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, with the names of its fields."""
+    if isinstance(value, dict):
+        yield from strings(list(cast("dict[str, Any]", value).items()))
+    elif isinstance(value, list | tuple):
+        for one in cast("list[Any]", value):
+            yield from strings(one)
+    elif isinstance(value, str):
+        yield value
+
+
+async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClient, tmp_path: Path) -> None:
+    """Names of directories, tools, sessions and clients, and whatever is in files, are as hostile as outputs."""
+    project = tmp_path / f"shop{HIDING}"
+    project.mkdir()
+    async with open_session(Scope.workspace(project), record=True, sandbox="off", id=f"one{HIDING}") as session:
+        await session.call("Write", {"file_path": f"a{HIDING}.txt", "content": f"one{HIDING}\n"})
+        await session.call("Bash", {"command": f"printf '%s\\n' 'two{HIDING}' | tee 'a{HIDING}.txt'; exit 3"})
+        await session.call("write_todos", {"todos": [{"content": f"do{HIDING}"}]})
+        await session.call("Bash", {"command": f"echo 'three{HIDING}'; sleep 600", "run_in_background": True})
+        entry = session.record.begin("5", f"Tool{HIDING}", "{}")
+        entry.decided(f"denied: because{HIDING}")
+        entry.end()
+        place = await place_of(page)
+        diff = f"+x{HIDING}"
+        asking = Asking(f"one{HIDING}", str(project), f"Bash{HIDING}", f"why{HIDING}", f"what\n{diff}")
+        QuestionQueue().ask(replace(asking, diff=diff, client=f"client{HIDING}", widths={"always": f"this{HIDING}"}))
+        (shell,) = await shown(page, "running")
+        seen: list[Any] = [await shown(page, what) for what in ("sessions", "questions", "running")]
+        seen += [await shown(page, what, place=place) for what in ("calls", "todos")]
+        seen += [await shown(page, "call", place=place, number=number) for number in (1, 2, 3, 4, 5)]
+        seen.append(await shown(page, "output", id=shell["id"]))
+        body = {"place": place, "calls": [1, 2]}
+        undone = await page.post("/console/api/undo", json=body, headers=CHANGE)
+        refused = await page.post("/console/api/answer", json={"id": HIDING, "verdict": "yes"}, headers=CHANGE)
+    seen += [undone.json(), refused.json()]
+    assert undone.json()["restored"] or undone.json()["refused"]
+    for change in (change for one in seen if "diff" in one for change in one["changes"]):
+        del change["raw"]  # names the path for an undo, and is not shown
+    for text in strings(seen):
+        assert not set(HIDING) & set(text), repr(text)
+
+
 @pytest.mark.parametrize("place", ["", "..", "../..", "a/b", "a/../b", "/etc", "a\0/b", "x" * 5000])
 async def test_a_place_that_is_none_is_said(page: httpx2.AsyncClient, place: str) -> None:
     answer = await page.get("/console/api/calls", params={"place": place})
@@ -321,8 +368,8 @@ async def test_an_answer_that_cant_count_is_told_why(page: httpx2.AsyncClient, t
     queue = QuestionQueue()
     over, asked = [queue.ask(Asking("one", "/w", "Bash", "why", "what")) for _ in range(2)]
     queue.withdraw(over.id, "its session has ended")
-    for _ in range(3):
-        foreign = QuestionQueue(tmp_path / "theirs").ask(Asking("one", "/w", "Bash", "why", "what"))
+    theirs = QuestionQueue(tmp_path / "theirs")
+    foreign = [theirs.ask(Asking("one", "/w", "Bash", "why", "what")) for _ in range(3)][-1]
 
     async def answer(**body: Any) -> tuple[int, str]:
         said = await page.post("/console/api/answer", json=body, headers=CHANGE)

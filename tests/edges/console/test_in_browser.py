@@ -222,8 +222,12 @@ def test_a_page_survives_its_server_and_a_second_tab_sees_the_same(project: Path
         other.goto(f"http://127.0.0.1:{port}/console")
         other.locator("#rows tr").wait_for(timeout=PATIENCE)
     page.locator("#state.gone", has_text="the server is gone").wait_for()
+    answered_question(project)
     with console(project, port) as link:
+        page.locator("#state", has_text="the console was started again; open the new link").wait_for()
+        assert page.locator("article.question").count() == 0  # its old secret opens nothing
         page.goto(link)
+        page.get_by_role("article", name="Question Q1").wait_for()
         page.locator("#state.live").wait_for()
         page.locator("#rows tr").wait_for()
 
@@ -271,6 +275,26 @@ def test_a_question_is_seen_and_answered_by_keys(project: Path, browser: Browser
         assert because("Q2") == "not yet"
         other.locator("#questions").wait_for(state="hidden", timeout=PATIENCE)
         assert page.title() == other.title() == "gripfast console"
+        assert faults == []
+
+
+def test_a_question_that_is_longer_than_its_box_says_so_until_its_end_was_seen(
+    project: Path, browser: Browser
+) -> None:
+    diff = "--- a.txt\n+++ a.txt\n@@ -0,0 +1,200 @@\n" + "\n".join(f"+line {number}" for number in range(200))
+    shown = "Bash wants to run\ncommand: " + "echo harmless; " * 500 + "rm -rf everything"
+    QuestionQueue().ask(Asking("demo", str(project), "Bash", "why", f"{shown}\n{diff}", {}, diff))
+    answered_question(project)
+    with console(project) as link:
+        page, faults = opened(browser, link)
+        long, short = (page.get_by_role("article", name=f"Question Q{number}") for number in (1, 2))
+        notes = long.locator(".more")
+        notes.first.wait_for()
+        notes.last.wait_for()
+        for box, note in ((long.locator("pre"), notes.first), (long.locator(".diff"), notes.last)):
+            box.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+            note.wait_for(state="hidden")
+        assert short.locator(".more:visible").count() == 0
         assert faults == []
 
 

@@ -48,6 +48,7 @@ _LINE = 2000  # characters of a line of a diff
 _OPEN_FILES = 50
 _SHELLS = 100
 _LOOK_SECONDS = 0.5  # between two looks at the store
+_NAMED = ("session", "root", "tool", "reason", "client", "server")  # of a question
 _SUBJECTS = ("command", "file_path", "path", "pattern", "patch", "bash_id")
 
 
@@ -80,12 +81,13 @@ class ConsoleData:
         ]
 
     def questions(self) -> list[dict[str, Any]]:
-        """The questions that wait, the oldest first. `shown` is escaped where it is made."""
+        """The questions that wait, the oldest first."""
         return [
             {
                 **question.to_json(),
-                "root": escaped(question.root),
-                "shown": _without_diff(question),
+                **{name: escaped(getattr(question, name)) for name in _NAMED},
+                "widths": {width: escaped(covers) for width, covers in question.widths.items()},
+                "shown": visible(_without_diff(question)),
                 "diff": visible(_cut(question.diff)),
             }
             for question in self.queue.waiting()

@@ -351,7 +351,12 @@ async function quota() {
 
 takeSecret();
 const running = () => showRunning(failed);
-follow({ changed: refresh, running }, (state) => (state === "live" ? say("live", "live") : say("the server is gone; this page connects again by itself, after a restart open its new link", "gone")));
+const STATES = {
+  live: ["live", "live"],
+  gone: ["the server is gone; this page connects again by itself, after a restart open its new link", "gone"],
+  refused: ["the console was started again; open the new link that it printed", "gone"],
+};
+follow({ changed: refresh, running }, (state) => say(...STATES[state]));
 refresh();
 running();
 quota();

@@ -70,12 +70,21 @@ function card(question, failed) {
     "article", { class: "question", tabindex: "0", "aria-label": `Question ${question.id}`, "data-id": question.id, on: { keydown: keys } },
     make("h3", {}, `${question.id}: ${question.tool} in ${question.root}${question.server ? ` on ${question.server}` : ""}`),
     make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.client ? ` by ${question.client}` : ""}; over at ${time(question.expires_at)}`),
-    make("pre", { tabindex: "0" }, question.shown),
-    question.diff ? inline(question.diff.split("\n")) : null,
-    ...widths.filter(([, words]) => !question.shown.includes(`covers ${words}`)).map(([width, words]) => make("p", { class: "covers" }, `${width === "always" ? "Always" : wider(width)} covers ${words}.`)),
+    ...wholly(make("pre", { tabindex: "0" }, question.shown)),
+    ...(question.diff ? wholly(inline(question.diff.split("\n"))) : []),
+    ...widths.filter(([, words]) => !question.shown.includes(`covers ${words}`)).map(([width, words]) => make("p", { class: "covers" }, `“${wider(width)}” covers ${words}.`)),
     answers,
   );
   return element;
+}
+
+// What is longer than its box says so until its end was seen: nobody should approve what they did not read.
+function wholly(box) {
+  const note = make("p", { class: "more", role: "note", hidden: true }, "There is more: scroll down to read all of it.");
+  const look = () => { note.hidden = box.scrollHeight - box.scrollTop - box.clientHeight < 4; };
+  box.addEventListener("scroll", look);
+  new ResizeObserver(look).observe(box);
+  return [box, note];
 }
 
 function wider(width) {

@@ -37,9 +37,11 @@ export async function post(what, body) {
 // Server-sent events, read by hand: an EventSource can't send a header.
 export async function follow(work, state) {
   for (;;) {
+    let fault = "gone";
     try {
       const response = await fetch("/console/events", { credentials: "same-origin", headers: headers() });
-      if (!response.ok) throw new Error("refused");
+      if (response.status === 403) fault = "refused";
+      if (!response.ok) throw new Error(fault);
       state("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
@@ -47,7 +49,7 @@ export async function follow(work, state) {
       }
       throw new Error("ended");
     } catch {
-      state("gone");
+      state(fault);
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN));
   }

@@ -564,6 +564,14 @@ def test_requests_beyond_a_clients_share_are_refused_and_others_are_served(crowd
             connection.close()
 
 
+def test_a_server_that_others_can_reach_has_no_console(tmp_path: Path) -> None:
+    options = ["--http", "0.0.0.0:0", "--allow-host", "tools.example.org", "--log-format", "json"]
+    with Server(tmp_path, tmp_path, *options) as server:
+        assert "console" not in server.screen
+        for path in ("/console", "/console/api/questions", "/console/events"):
+            assert server.request("GET", path=path, Host="tools.example.org")[0] == 404
+
+
 def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> None:
     root, home = tmp_path / "root", tmp_path / "home"
     root.mkdir()

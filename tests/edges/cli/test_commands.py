@@ -384,6 +384,8 @@ def test_quarantine_lists_shows_and_releases(project: Path, monkeypatch: pytest.
     assert item is not None
     listed = run("quarantine").stdout
     assert item.id in listed and ".envrc" in listed
+    assert run("quarantine", "list").stdout == listed
+    assert json.loads(run("quarantine", "list", "--json").stdout) == json.loads(run("quarantine", "--json").stdout)
     assert "echo evil" in run("quarantine", "show", item.id).stdout
     run("quarantine", "release", item.id)
     assert (project / ".envrc").read_text() == "echo evil"

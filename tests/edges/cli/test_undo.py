@@ -79,12 +79,18 @@ def test_the_diff_of_a_call_and_what_was_changed_since(bench: Bench) -> None:
 
 def test_undo_names_every_path_first_and_can_itself_be_undone(bench: Bench) -> None:
     bench.bash("echo two >> a; echo x > new")
-    assert bench.run("undo", "--dry-run").output.startswith("would take back call 1: a, new\n")
+    assert bench.run("undo", "--dry-run").output.startswith("would take back call 1: a (restored), new (removed)\n")
     assert (bench.root / "new").exists()
-    assert bench.run("undo").output.startswith("took back call 1: a, new\n")
+    assert bench.run("undo").output.startswith("took back call 1: a (restored), new (removed)\n")
     assert (bench.root / "a").read_text() == "one\n"
     bench.run("undo", "2")
     assert (bench.root / "a").read_text() == "one\ntwo\n"
+
+
+def test_undo_says_every_path_once(bench: Bench) -> None:
+    bench.bash("echo x > b; echo x > c; echo x > d; echo x > e")
+    lines = bench.run("undo").output.splitlines()
+    assert lines[:5] == ["took back call 1: 4 paths", *(f"  {name} (removed)" for name in "bcde")]
 
 
 def test_what_was_changed_since_is_refused_with_code_3_unless_it_is_saved_first(bench: Bench, tmp_path: Path) -> None:
@@ -196,7 +202,7 @@ def test_an_undo_goes_on_where_the_last_call_changed_what_may_not_be_written_any
     bench.write("new", "n\n")
     late = json.dumps({"file_path": str(tmp_path / "data/x"), "content": "x\n"})
     bench.run("call", "Write", late, "--session", "s", "--writable", str(tmp_path / "data"))
-    assert "new: " in bench.run("undo").output
+    assert "new (removed)" in bench.run("undo").output
     assert not (bench.root / "new").exists() and (tmp_path / "data/x").exists()
     assert "refused" in bench.run("undo", code=3).output
 

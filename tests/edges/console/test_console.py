@@ -277,7 +277,10 @@ async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClie
         seen: list[Any] = [await shown(page, what) for what in ("sessions", "questions", "running")]
         seen += [await shown(page, what, place=place) for what in ("calls", "todos")]
         seen += [await shown(page, "call", place=place, number=number) for number in (1, 2, 3, 4, 5)]
-        seen.append(await shown(page, "output", id=shell["id"]))
+        with anyio.fail_after(60):
+            while not (output := await shown(page, "output", id=shell["id"]))["runs"]:
+                await anyio.sleep(0.02)
+        seen.append(output)
         body = {"place": place, "calls": [1, 2]}
         undone = await page.post("/console/api/undo", json=body, headers=CHANGE)
         refused = await page.post("/console/api/answer", json={"id": HIDING, "verdict": "yes"}, headers=CHANGE)

@@ -18,13 +18,23 @@ def quarantine(context: click.Context, as_json: bool) -> None:
     """List what was taken out of workspaces: names that other programs would run, made by a command.
 
     \b
-    gripfast quarantine                 list it
+    gripfast quarantine [list]          list it
     gripfast quarantine show ID         what it says
     gripfast quarantine release ID...   put it back where it was
     gripfast quarantine delete ID...    delete it
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@quarantine.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def list_all(as_json: bool) -> None:
+    """List everything; the same as without a command."""
+    _list(as_json)
+
+
+def _list(as_json: bool) -> None:
     items = quarantined()
     if as_json:
         say_json([{"id": item.id, "path": item.path, "reason": item.reason, "time": item.time} for item in items])

@@ -17,6 +17,7 @@ from gripfast.host.record.undo import NothingToUndo, UndoResult
 from gripfast.host.record.undo import undo as take_back
 
 REFUSED = 3
+_ON_ONE_LINE = 3  # paths
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -79,14 +80,16 @@ def _time(text: str) -> float:
 
 
 def _say(result: UndoResult, save_mine: str | None) -> None:
-    names = ", ".join(done.path for done in result.restored) or "nothing"
     if not result.calls:
         say("nothing to undo")
         return
     calls = f"call{'s' if len(result.calls) > 1 else ''} {', '.join(map(str, result.calls))}"
-    say(f"{'would take back' if result.dry_run else 'took back'} {calls}: {names}")
-    for done in result.restored:
-        say(f"  {done.path}: {done.what}")
+    named = [f"{done.path} ({done.what})" for done in result.restored]
+    is_short = len(named) <= _ON_ONE_LINE
+    paths = (", ".join(named) or "nothing") if is_short else f"{len(named)} paths"
+    say(f"{'would take back' if result.dry_run else 'took back'} {calls}: {paths}")
+    for name in () if is_short else named:
+        say(f"  {name}")
     for path in result.saved:
         say(f"  {path}: somebody else's version {'would be' if result.dry_run else 'is'} saved in {save_mine}")
     for kept in result.kept:

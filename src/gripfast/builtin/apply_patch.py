@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from gripfast.builtin.diffs import diff_below
 from gripfast.builtin.keys import CACHE, FS, READS
 from gripfast.builtin.patching import PatchResult, PatchText, apply_patch_text
@@ -14,6 +12,7 @@ from gripfast.call.cache import OutputCache
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.messages import TextResult

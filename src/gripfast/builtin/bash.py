@@ -10,7 +10,7 @@ from math import inf
 from typing import Annotated, Any
 
 from anyio import to_thread
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import changed_files, ending, printed, taken_out, with_notes, would_change
@@ -21,6 +21,7 @@ from gripfast.clock import monotonic
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.changes import changes_since, follow, look, prepare
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog

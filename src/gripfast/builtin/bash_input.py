@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import printed, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.endings import ending, printed, taken_out, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache, Streamed
@@ -15,6 +13,7 @@ from gripfast.clock import monotonic
 from gripfast.errors import InvalidRegex, TimedOut
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.shells import Shells

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.keys import TODOS
 from gripfast.builtin.todos import Todos
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 
 
 @tool(

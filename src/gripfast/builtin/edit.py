@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from gripfast.builtin.diffs import DIFF_WIDTH, diff_below
 from gripfast.builtin.keys import CACHE, FS, READS
 from gripfast.builtin.write import display_path
@@ -17,6 +15,7 @@ from gripfast.errors import Conflict, InvalidArgument, NoMatch, NotUnique
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.diff import unified, whole_diff, whole_splice
 from gripfast.host.files.encodings import Text, TextForm, text_of
 from gripfast.host.files.fs import ScopedFs

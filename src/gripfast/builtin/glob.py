@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.keys import FS
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import HERE, ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.search.records import GlobResult

@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Annotated
 
 from anyio import to_thread
-from pydantic import Field
 
 from gripfast.builtin.keys import FS, READS
 from gripfast.call.cache import CAP
 from gripfast.errors import ToolError
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.encodings import text_of
 from gripfast.host.files.fs import HERE, ScopedFs
 from gripfast.host.files.guard import ReadLog

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.endings import ending, taken_out
 from gripfast.builtin.keys import FS, SHELL
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.shells import Shells
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.edit import Plan, with_diff
 from gripfast.builtin.keys import CACHE, FS, READS
 from gripfast.builtin.notebook_cells import CellEdit, CellType, EditMode, edited_span
@@ -16,6 +14,7 @@ from gripfast.errors import InvalidArgument
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.encodings import text_of
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog

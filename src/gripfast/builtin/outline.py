@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.keys import FS, OUTLINES, READS
 from gripfast.builtin.numbered import ROOM
 from gripfast.builtin.outline_map import directory_map
@@ -17,6 +15,7 @@ from gripfast.errors import InvalidRegex, NotFile, TimedOut
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath

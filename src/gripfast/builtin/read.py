@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.images import media_type, picture
 from gripfast.builtin.keys import FS, OFFERED, READS
 from gripfast.builtin.notebook import notebook
@@ -17,6 +15,7 @@ from gripfast.errors import BinaryNotSupported, InvalidArgument, SizeLimitExceed
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import in_thread, tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.encodings import TextForm, is_binary, shown_form
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog

@@ -8,10 +8,9 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
-from pydantic import BaseModel
 
 from gripfast.builtin.keys import CACHE, FS, OFFERED, READS, RECORD, SHELL, TODOS, WATCH, watch_of
 from gripfast.builtin.machine import ShellPlace, facts_of
@@ -46,6 +45,9 @@ from gripfast.host.stores.redis_store import RedisStore
 from gripfast.host.stores.store import EmbeddedStore
 from gripfast.messages import ToolCall
 from gripfast.text.escape import escaped
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def shared_dependencies(

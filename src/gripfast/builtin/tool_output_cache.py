@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.keys import CACHE
 from gripfast.builtin.numbered import cut_note, numbered_piece
 from gripfast.call.cache import OutputCache, OutputWindow
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.messages import Part, TextPart
 from gripfast.text.terminal import plain
 

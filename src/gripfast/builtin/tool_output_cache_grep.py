@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field
-
 from gripfast.builtin.keys import CACHE
 from gripfast.call.cache import CAP, OutputCache, OutputMatches
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.text.terminal import plain
 
 

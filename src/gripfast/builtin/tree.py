@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from gripfast.builtin.keys import FS
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.walk import Kind, Node

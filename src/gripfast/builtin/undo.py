@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from anyio import to_thread
-from pydantic import Field
 
 from gripfast.builtin.keys import RECORD
 from gripfast.errors import InvalidArgument
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.record.record import Record
 from gripfast.host.record.undo import UndoResult
 from gripfast.host.record.undo import undo as take_back

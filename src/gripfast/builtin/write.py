@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from gripfast.builtin.keys import FS, READS
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.framework.fields import Field
 from gripfast.host.files.diff import counted, whole_diff
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog

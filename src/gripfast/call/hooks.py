@@ -9,15 +9,16 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gripfast.errors import PolicyDenied, WaitingForApproval
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall, ToolMessage
 from gripfast.text.escape import escaped, visible
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,9 @@ class Answered:
 Remember: TypeAlias = Callable[[str, str], None]
 """Stores a rule that allows a tool on a pattern in future sessions."""
 AskCallback: TypeAlias = Callable[[Question], Awaitable[Answer | Answered]]
-PreToolCall: TypeAlias = Callable[
-    [ToolCall, Tool, BaseModel], Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None
-]
+PreToolCall: TypeAlias = (
+    "Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow | Awaitable[Deny | Ask | Allow | None] | None]"
+)
 PostToolCall: TypeAlias = Callable[
     [ToolCall, Tool | None, ToolMessage], ToolMessage | Awaitable[ToolMessage | None] | None
 ]

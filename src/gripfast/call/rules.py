@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, TypeAlias
 
 from gripfast.call.command_lines import LineRules
 from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
@@ -33,6 +31,9 @@ from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall
 from gripfast.text.escape import escaped
 from gripfast.text.patterns import PathGlob, path_glob
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
 
@@ -226,7 +227,7 @@ Spell: TypeAlias = Callable[[object], Sequence[str]]
 """Returns the ways to write a path that is a call's subject."""
 
 
-RulesHook: TypeAlias = Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow]
+RulesHook: TypeAlias = "Callable[[ToolCall, Tool, BaseModel], Deny | Ask | Allow]"
 
 
 def rules_hook(every: Permissions, spell: Spell) -> RulesHook:

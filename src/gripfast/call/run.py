@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
-from pydantic import BaseModel
 
 from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import Asides, AskCallback, CallGate, PostToolCall, PreToolCall, Remember, after_call
@@ -29,6 +28,9 @@ from gripfast.messages import TextPart, TextResult, ToolCall, ToolMessage
 from gripfast.text.escape import escaped, visible
 from gripfast.text.near import did_you_mean
 from gripfast.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 

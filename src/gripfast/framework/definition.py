@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import importlib
 import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel
 
 from gripfast.errors import Cancelled, Internal, ToolError
-from gripfast.framework.arguments import Arguments
 from gripfast.framework.context import Factory, Interruption, ToolContext
 from gripfast.framework.depends import DependencyKey, Resolver
 from gripfast.framework.docstring import parse_docstring
 from gripfast.framework.render import NotJson, render
-from gripfast.framework.signature import (
-    Signature,
-    ToolDefinitionError,
-    definition_faults,
-    name_faults,
-    read_execute,
-    read_input,
-    read_tool,
-    returned_schema,
-)
 from gripfast.messages import ToolResult
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from gripfast.framework.signature import Signature
 
 __all__ = ["Tool", "ToolDefinition", "ToolDefinitionError", "Traits", "define_tool", "in_thread", "tool"]
 
@@ -45,6 +39,14 @@ RawArguments: TypeAlias = str | bytes | Mapping[str, Any] | None
 
 # How long a cancelled sync tool may take to notice before its thread is abandoned.
 GRACE_SECONDS = 2.0
+
+
+class ToolDefinitionError(TypeError):
+    """The function or model can't become a tool. Raised at definition time, listing every fault."""
+
+    def __init__(self, name: str, faults: list[str]) -> None:
+        self.faults = faults
+        super().__init__(f"`{name}` can't be a tool: " + "; ".join(faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,64 @@ class TraitOptions(TypedDict, total=False):
     refuses: Callable[..., Any] | None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+Invoke: TypeAlias = "Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]]"
+
+
+class ReadsArguments(Protocol):
+    """Turns what a caller sent into checked arguments; see `framework/arguments.py`."""
+
+    def parse(self, raw: RawArguments, /) -> BaseModel: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What it takes to run a tool, and the schema of its arguments."""
+
+    parameters: dict[str, Any]
+    arguments: ReadsArguments
+    needs: Mapping[str, DependencyKey[Any]]
+    invoke: Invoke
+    context: str | None = None  # the parameter that gets the ToolContext
+
+
+class _Once:
+    """Makes the parts of a tool when they are first needed. The copies of a tool share them."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Parts]) -> None:
+        self._make = make
+        self._made: Parts | None = None
+
+    def __call__(self) -> Parts:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
 class Tool:
     """A name, a description and a schema for the model, and the function to run."""
 
-    definition: ToolDefinition
-    traits: Traits
-    arguments: Arguments = field(repr=False)
-    needs: Mapping[str, DependencyKey[Any]] = field(repr=False)
-    invoke: Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]] = field(repr=False)
-    bound: Mapping[str, Factory] = field(default_factory=dict[str, Factory], repr=False)
-    function: Callable[..., Any] | None = field(default=None, repr=False)
+    __slots__ = ("__weakref__", "_hidden", "_parts", "bound", "description", "function", "name", "traits")
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        traits: Traits,
+        parts: Callable[[], Parts],
+        *,
+        function: Callable[..., Any] | None = None,
+        bound: Mapping[str, Factory] | None = None,
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.traits = traits
+        self.bound: Mapping[str, Factory] = bound or {}
+        self.function = function
+        self._parts = parts if isinstance(parts, _Once) else _Once(parts)
+        self._hidden = hidden
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function itself, as it was before it became a tool: nothing is checked or injected."""
@@ -135,29 +184,42 @@ class Tool:
         return f"Tool({self.name!r})"
 
     @property
-    def name(self) -> str:
-        return self.definition.name
+    def parts(self) -> Parts:
+        return self._parts()
 
     @property
-    def description(self) -> str:
-        return self.definition.description
+    def arguments(self) -> ReadsArguments:
+        return self._parts().arguments
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What the model sees of the tool."""
+        shown = self._parts().parameters
+        if self._hidden:
+            members: dict[str, Any] = shown.get("properties", {})
+            shown = {**shown, "properties": {name: one for name, one in members.items() if name not in self._hidden}}
+        return ToolDefinition(self.name, self.description, shown)
 
     def bind(self, factories: Mapping[str, Factory]) -> Tool:
         """A copy of the tool with these dependency factories. Overrides of a session or context take precedence."""
-        return replace(self, bound={**self.bound, **factories})
+        return self._copy(bound={**self.bound, **factories})
 
     def describe(self, description: str) -> Tool:
         """A copy of the tool with another description."""
-        return replace(self, definition=replace(self.definition, description=description))
+        return self._copy(description=description)
 
     def without(self, *arguments: str) -> Tool:
         """A copy of the tool whose definition does not show these arguments."""
-        if not arguments:
-            return self
-        shown = {**self.definition.parameters}
-        members: dict[str, Any] = shown.get("properties", {})
-        shown["properties"] = {name: one for name, one in members.items() if name not in arguments}
-        return replace(self, definition=replace(self.definition, parameters=shown))
+        return self._copy(hidden=self._hidden | set(arguments)) if arguments else self
+
+    def with_parts(self, parts: Callable[[], Parts]) -> Tool:
+        """A copy of the tool that is run with other parts, which must behave as its own do."""
+        return self._copy(parts=parts)
+
+    def _copy(self, **changed: Any) -> Tool:
+        same = {"name": self.name, "description": self.description, "traits": self.traits, "parts": self._parts}
+        more = {"function": self.function, "bound": self.bound, "hidden": self._hidden}
+        return Tool(**{**same, **more, **changed})
 
     async def execute_raw(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
         """Parse, validate, run, render. Raises only ToolError, unless the caller is cancelled."""
@@ -171,8 +233,9 @@ class Tool:
         resolver = Resolver(ctx, self.bound)
         ctx.attach(resolver)
         try:
-            injected = await resolver.fill(self.needs) if self.needs else {}
-            value = await self.invoke(arguments, ctx, injected)
+            parts = self._parts()
+            injected = await resolver.fill(parts.needs) if parts.needs else {}
+            value = await parts.invoke(arguments, ctx, injected)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 ctx.cancel()
@@ -200,9 +263,10 @@ class Tool:
     async def _declared(self, function: Callable[..., Any] | None, arguments: BaseModel, ctx: ToolContext) -> str:
         if function is None:
             return ""
-        signature = read_execute(function)
-        body = partial(_invoke, function, False, signature.context, _is_async(function))
-        return str(await replace(self, needs=signature.needs, invoke=body).run(arguments, ctx))
+        signature = _signatures().read_execute(function)
+        body = invocation(function, signature.context, spread=False)
+        aside = Parts({}, self.arguments, signature.needs, body)
+        return str(await self.with_parts(lambda: aside).run(arguments, ctx))
 
 
 class _RaisedInThread(Exception):
@@ -278,11 +342,12 @@ def define_tool(
 ) -> Tool:
     """A tool from an input model and a function, sync or async: `execute(input)` or `execute(input, ctx)`,
     followed by `Depends` parameters if it needs any."""
-    signature = read_execute(execute)
-    read_input(signature, input)
+    signature = _signatures().read_execute(execute)
+    _signatures().read_input(signature, input)
     traits = Traits(output_schema=output_schema, **options)
-    body = partial(_invoke, execute, False, signature.context, _is_async(execute))
-    return _build(ToolDefinition(name, description, parameters or {}), traits, signature, body, execute)
+    body = invocation(execute, signature.context, spread=False)
+    parts = _built(ToolDefinition(name, description, parameters or {}), traits, signature, body)
+    return Tool(name, description, traits, lambda: parts, function=execute)
 
 
 @overload
@@ -294,6 +359,7 @@ def tool(
     description: str | None = None,
     parameters: dict[str, Any] | None = None,
     output_schema: bool | dict[str, Any] = False,
+    later: bool = False,
     **options: Unpack[TraitOptions],
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -304,39 +370,50 @@ def tool(
     description: str | None = None,
     parameters: dict[str, Any] | None = None,
     output_schema: bool | dict[str, Any] = False,
+    later: bool = False,
     **options: Unpack[TraitOptions],
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Makes a tool from a typed function: its name, docstring, parameters and defaults are the definition."""
+    """Makes a tool from a typed function: its name, docstring, parameters and defaults are the definition. `later`:
+    the parameters are read when they are first needed, and a fault in them is raised then."""
 
     def make(function: Callable[..., Any]) -> Tool:
         docstring = parse_docstring(inspect.getdoc(function) or "")
         tool_name = name or str(getattr(function, "__name__", ""))
-        signature = read_tool(function, tool_name, docstring)
-        returned, faults = returned_schema(function) if output_schema is True else (output_schema or None, [])
-        signature.faults += faults
-        body = partial(_invoke, function, True, signature.context, _is_async(function))
+        returned, faults = (
+            _signatures().returned_schema(function) if output_schema is True else (output_schema or None, [])
+        )
         definition = ToolDefinition(tool_name, description or docstring.summary, parameters or {})
-        return _build(definition, Traits(output_schema=returned, **options), signature, body, function)
+        traits = Traits(output_schema=returned, **options)
+
+        def parts() -> Parts:
+            signature = _signatures().read_tool(function, tool_name, docstring)
+            signature.faults += faults
+            body = invocation(function, signature.context, spread=True)
+            return _built(definition, traits, signature, body)
+
+        made = Tool(tool_name, definition.description, traits, parts, function=function)
+        if not later:
+            _ = made.parts
+        return made
 
     return make if function is None else make(function)
 
 
-def _build(
-    definition: ToolDefinition,
-    traits: Traits,
-    signature: Signature,
-    body: Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]],
-    function: Callable[..., Any],
-) -> Tool:
-    faults = name_faults(definition.name, definition.description) + signature.faults
+def _signatures() -> Any:
+    """The module that reads signatures: it brings pydantic, so it is loaded with the first tool that is built."""
+    return importlib.import_module("gripfast.framework.signature")
+
+
+def _built(definition: ToolDefinition, traits: Traits, signature: Signature, body: Invoke) -> Parts:
+    found = _signatures()
+    faults = found.name_faults(definition.name, definition.description) + signature.faults
     if signature.arguments is not None:
-        faults += definition_faults(signature.arguments, definition.parameters, traits.subject)
+        faults += found.definition_faults(signature.arguments, definition.parameters, traits.subject)
     if faults or signature.arguments is None:
         raise ToolDefinitionError(definition.name or "?", faults)
-    model, schema = signature.arguments.model, signature.arguments.schema
-    shown = _without_bounds(schema) if traits.hides_bounds else schema
-    definition = replace(definition, parameters=definition.parameters or shown)
-    return Tool(definition, traits, Arguments(model, schema), signature.needs, body, function=function)
+    schema = signature.arguments.schema
+    shown = definition.parameters or (_without_bounds(schema) if traits.hides_bounds else schema)
+    return Parts(shown, signature.arguments.reader(), signature.needs, body, signature.context)
 
 
 def _without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
@@ -347,6 +424,11 @@ def _without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
         for name, one in members.items()
     }
     return {**schema, "properties": kept} if members else schema
+
+
+def invocation(function: Callable[..., Any], context: str | None, *, spread: bool) -> Invoke:
+    """How a tool's function is called. `spread`: with its arguments by name; else with one object."""
+    return partial(_invoke, function, spread, context, _is_async(function))
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

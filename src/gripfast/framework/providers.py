@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, cast
 
-from pydantic_core import to_json
-
 from gripfast.framework.definition import Tool, ToolDefinition, Traits
 from gripfast.framework.shape import Schema, reference_name
 
@@ -187,6 +185,8 @@ def _in_words(key: str, value: Any) -> str:
 
 
 def _json(value: Any) -> str:
+    from pydantic_core import to_json  # noqa: PLC0415 - loaded with the first tool that is built
+
     return to_json(value).decode()
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from gripfast.errors import valid_unicode
 from gripfast.messages import (
     DocumentPart,
@@ -53,6 +51,8 @@ def _all_parts(values: Sequence[Any]) -> bool:
 
 
 def _as_json(value: Any) -> str:
+    from pydantic_core import PydanticSerializationError, to_json  # noqa: PLC0415 - few tools return JSON
+
     try:
         return to_json(value, inf_nan_mode="null").decode()
     except (PydanticSerializationError, ValueError, RecursionError) as fault:

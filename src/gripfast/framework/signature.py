@@ -16,6 +16,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
+from gripfast.framework.arguments import Arguments
 from gripfast.framework.context import ToolContext
 from gripfast.framework.depends import DependencyKey, Depends, depends_of, graph_faults, hides_depends
 from gripfast.framework.docstring import Docstring
@@ -32,20 +33,15 @@ _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False, protected_namespaces=(
 _NO_SCHEMA = (PydanticUserError, SchemaError, NameError, TypeError, ValueError, AttributeError, RuntimeError)
 
 
-class ToolDefinitionError(TypeError):
-    """The function or model can't become a tool. Raised at definition time, listing every fault."""
-
-    def __init__(self, name: str, faults: list[str]) -> None:
-        self.faults = faults
-        super().__init__(f"`{name}` can't be a tool: " + "; ".join(faults))
-
-
 @dataclass(frozen=True, slots=True)
 class ArgumentModel:
     """A tool's arguments as a pydantic model, and its schema."""
 
     model: type[BaseModel]
     schema: dict[str, Any]
+
+    def reader(self) -> Arguments:
+        return Arguments(self.model, self.schema)
 
 
 @dataclass(slots=True)

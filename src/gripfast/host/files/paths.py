@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from typing import TYPE_CHECKING, Any
 
 from gripfast.errors import InvalidArgument
 from gripfast.text.escape import escaped
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -53,6 +54,8 @@ class WorkPath:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema  # noqa: PLC0415 - loaded with the first tool that is built
+
         checked = core_schema.no_info_after_validator_function(_validated, core_schema.str_schema())
         return core_schema.no_info_before_validator_function(
             _unwrapped, checked, serialization=core_schema.plain_serializer_function_ser_schema(str)
@@ -63,6 +66,8 @@ def _validated(text: str) -> WorkPath:
     try:
         return WorkPath(text)
     except InvalidArgument as fault:
+        from pydantic_core import PydanticCustomError  # noqa: PLC0415 - the same
+
         raise PydanticCustomError("path", "{fault}", {"fault": fault.message}) from None
 
 

@@ -200,7 +200,7 @@ def calls_of(name: str) -> Iterator[str]:
 
 
 def test_a_work_path_is_made_only_by_validation() -> None:
-    assert set(calls_of("WorkPath")) == {"host/files/paths.py _validated", "host/files/finding.py -"}
+    assert set(calls_of("WorkPath")) == {"host/files/paths.py _validated", "host/files/paths.py -"}
     opens = re.compile(r"\bWorkPath\.__new__|object\.__new__\(WorkPath")
     assert not [path for path in modules() if opens.search(path.read_text(encoding="utf-8"))]
 

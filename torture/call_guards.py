@@ -288,7 +288,7 @@ SHELL_LINE_GUARDS: tuple[Guard, ...] = (
         f"{RULES} -k wildcard",
     ),
     Guard(
-        "words that leave the workspace", "call/shell/commands.py::Workspace.outside", always("_ELSEWHERE"), STRINGS
+        "words that leave the workspace", "call/shell/workspace.py::Workspace.outside", always("_ELSEWHERE"), STRINGS
     ),
     Guard(
         "a denied name behind a wrapper",
@@ -436,7 +436,7 @@ CONFIG_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "unknown keys stop the start",
-        "builtin/config.py::_Table",
+        "builtin/config_tables.py::_Table",
         value("extra", by="'ignore'"),
         f"{CONFIG} -k is_wrong",
     ),

@@ -14,7 +14,7 @@ from gripfast.call import command_lines, rules
 from gripfast.call.command_lines import LineRules
 from gripfast.call.decision import Action, Decision, PermissionRule
 from gripfast.call.rules import FileRules, Permissions
-from gripfast.call.shell import commands, denied, options, recogniser
+from gripfast.call.shell import commands, denied, options, recogniser, workspace
 from gripfast.text import patterns
 
 
@@ -159,7 +159,7 @@ STEPS = [
         nothing,
         bash(Permissions("allow"), "sh -c '$x'"),
     ),
-    Step("words that leave the workspace", commands.Workspace, "outside", never, bash(READ_ONLY, "cat /etc/passwd")),
+    Step("words that leave the workspace", workspace.Workspace, "outside", never, bash(READ_ONLY, "cat /etc/passwd")),
     Step(
         "every spelling of a path",
         FileRules,

@@ -38,6 +38,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
 
 
 @tool(
+    later=True,
     name="apply_patch",
     title="Apply a patch",
     effect="write",

@@ -64,6 +64,7 @@ def _not_blank(command: str) -> str:
 
 
 @tool(
+    later=True,
     name="Bash",
     title="Run a command",
     effect="run",

@@ -21,6 +21,7 @@ async def _refuses(call: Any, *, shells: Annotated[Shells, Depends(SHELL)]) -> N
 
 
 @tool(
+    later=True,
     name="BashInput",
     title="Type into a background shell",
     effect="run",

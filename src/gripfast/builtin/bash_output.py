@@ -27,6 +27,7 @@ _MATCH_SECONDS = 5.0
 
 
 @tool(
+    later=True,
     name="BashOutput",
     title="Read a background shell",
     effect="read",

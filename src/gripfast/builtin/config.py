@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gripfast.builtin.rulesets import RULE_SETS, rule_set
-from gripfast.call.decision import Action, PermissionRule
+from gripfast.call.decision import PermissionRule
 from gripfast.call.rules import Permissions
-from gripfast.call.shell.options import Program, check_program
 from gripfast.errors import InvalidArgument
 from gripfast.host.files.encodings import checked_encoding
 from gripfast.host.files.patterns import Patterns
@@ -28,8 +24,12 @@ from gripfast.host.program.userfile import read_user_file, write_user_file
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
-from gripfast.host.shell.shells import MAX_OUTPUT
+from gripfast.host.shell.shared import MAX_OUTPUT
 from gripfast.text.near import did_you_mean
+
+if TYPE_CHECKING:
+    from gripfast.builtin.config_tables import FileTable, PermissionsTable, ProgramTable, RecordTable, RuleTable
+    from gripfast.call.shell.options import Program
 
 Sandbox: TypeAlias = Literal["auto", "require", "off"]
 _SANDBOX_STRICTNESS = ("off", "auto", "require")
@@ -144,115 +144,16 @@ def refuse_unknown_tools(permissions: Permissions | None, known: Iterable[str]) 
                 raise InvalidArgument(f"{rule.source}: no tool named `{rule.tool}`; {hint}")
 
 
-# The keys of a file, as pydantic models; an unknown key is an error.
+def _parsed(source: ConfigText) -> FileTable:
+    from gripfast.builtin.config_tables import parsed  # noqa: PLC0415 - most sessions have no file
 
-
-class _Table(BaseModel):
-    # Most sessions have no file, so the models are built at first use.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class _Rule(_Table):
-    tool: str
-    pattern: str = "*"
-    action: Action
-    examples: list[str] = []
-    counterexamples: list[str] = []
-    any_options: bool = False
-
-
-class _Permissions(_Table):
-    default_action: Action | None = None
-    rule_set: str | None = None
-    inside_only: bool | None = None
-    rule: list[_Rule] = []
-
-
-class _Program(_Table):
-    options: list[str] = []
-    operands: str = "paths"
-    after: list[str] = []
-    instead: list[str] = []
-    style: str = "gnu"
-
-
-class _Record(_Table):
-    on: bool = True
-    quota: str | int = 2 * 1024**3
-    days: float | int = Field(default=14, gt=0)
-    largest_file: str | int = 64 * 1024**2
-
-
-class _File(_Table):
-    permissions: _Permissions | None = None
-    programs: dict[str, _Program] = {}
-    deny: list[str] | None = None
-    protect: list[str] | None = None
-    unprotect: list[str] | None = None
-    encoding: str | None = None
-    sandbox: Sandbox | None = None
-    env: list[str] | None = None
-    writable: list[str] | None = None
-    readable: list[str] | None = None
-    sockets: list[str] | None = None
-    network: Literal["on", "off"] | list[str] | None = None
-    max_output: int | None = Field(default=None, ge=1000, le=60_000)
-    store: str | None = None
-    require_read: bool | None = None
-    profile: str | None = Field(default=None, min_length=1)
-    record: _Record | None = None
-    secrets: Literal["hide", "keep"] | None = None
-    answer_within: float | int | None = Field(default=None, ge=0, le=86_400)
-    notify: bool | None = None
-
-
-def _parsed(source: ConfigText) -> _File:
-    try:
-        return _File.model_validate(tomllib.loads(source.text))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(f"{source.path}: not TOML: {error}") from None
-    except ValidationError as error:
-        faults = "; ".join(_fault(fault) for fault in error.errors(include_url=False))
-        raise InvalidArgument(f"{source.path}: {faults}") from None
-    except RecursionError:
-        raise InvalidArgument(f"{source.path}: nested too deeply") from None
-
-
-def _fault(fault: Mapping[str, Any]) -> str:
-    place = _place(fault["loc"])
-    if fault["loc"] == ("cache",):
-        return "`cache` is now `store`, which servers also share their sessions in"
-    if fault["type"] == "extra_forbidden":
-        return f"{place}: unknown key; {did_you_mean(str(fault['loc'][-1]), _known_keys(fault['loc']))}"
-    given = "" if fault["type"] == "missing" else f", not {fault['input']!r}"
-    return f"{place}: {str(fault['msg'])[:1].lower()}{fault['msg'][1:]}{given}"
-
-
-def _place(steps: tuple[str | int, ...]) -> str:
-    """`permissions.rule[2].action`, counted from 1 as people do."""
-    shown = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return f"`{shown.removeprefix('.')}`"
-
-
-def _known_keys(steps: tuple[str | int, ...]) -> list[str]:
-    match steps[:-1]:
-        case ("permissions",):
-            table: type[_Table] = _Permissions
-        case ("permissions", "rule", _):
-            table = _Rule
-        case ("programs", _):
-            table = _Program
-        case ("record",):
-            table = _Record
-        case _:
-            table = _File
-    return list(table.model_fields)
+    return parsed(source)
 
 
 # The user's own file.
 
 
-def _with(config: Config, table: _File, path: str) -> Config:
+def _with(config: Config, table: FileTable, path: str) -> Config:
     programs = _programs(table, path)
     permissions, rules = config.permissions, config.rules
     if table.permissions is not None:
@@ -284,7 +185,7 @@ def _with(config: Config, table: _File, path: str) -> Config:
     )
 
 
-def _protect(config: Config, table: _File, path: str) -> tuple[str, ...]:
+def _protect(config: Config, table: FileTable, path: str) -> tuple[str, ...]:
     """The protected names: the file's own list, else the usual one, without those that it lifts."""
     names = config.protect if table.protect is None else _patterns(table.protect, "protect", path)
     for name in table.unprotect or ():
@@ -301,7 +202,7 @@ def _network(setting: NetworkSetting, path: str) -> NetworkSetting:
     return setting
 
 
-def _permissions(table: _Permissions, programs: Mapping[str, Program], path: str) -> Permissions:
+def _permissions(table: PermissionsTable, programs: Mapping[str, Program], path: str) -> Permissions:
     """The file's rules come first, then those of the rule set it names."""
     rules = [_rule(rule, at, path) for at, rule in enumerate(table.rule, 1)]
     if table.rule_set is None:
@@ -324,7 +225,7 @@ def _known_set(name: str, path: str) -> Permissions:
     return rule_set(name)
 
 
-def _rule(table: _Rule, at: int, path: str) -> PermissionRule:
+def _rule(table: RuleTable, at: int, path: str) -> PermissionRule:
     try:
         return PermissionRule(
             table.tool,
@@ -339,11 +240,13 @@ def _rule(table: _Rule, at: int, path: str) -> PermissionRule:
         raise InvalidArgument(f"{path}: `permissions.rule[{at}]`: {fault}") from None
 
 
-def _programs(table: _File, path: str) -> dict[str, Program]:
+def _programs(table: FileTable, path: str) -> dict[str, Program]:
     return {name: _program(name, table, path) for name, table in table.programs.items()}
 
 
-def _program(name: str, table: _Program, path: str) -> Program:
+def _program(name: str, table: ProgramTable, path: str) -> Program:
+    from gripfast.call.shell.options import Program, check_program  # noqa: PLC0415 - most sessions have no file
+
     options, after, instead = (" ".join(words) for words in (table.options, table.after, table.instead))
     program = Program(options, table.operands, after, instead, table.style)  # pyright: ignore[reportArgumentType] - checked below
     try:
@@ -358,7 +261,7 @@ def _program(name: str, table: _Program, path: str) -> Program:
 _UNITS = {"": 1, "b": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
 
 
-def _record(table: _Record, path: str) -> RecordOptions | None:
+def _record(table: RecordTable, path: str) -> RecordOptions | None:
     quota, largest = _bytes(table.quota, "quota", path), _bytes(table.largest_file, "largest_file", path)
     return RecordOptions(quota, table.days, largest) if table.on else None
 
@@ -403,7 +306,7 @@ def _absolute(names: list[str] | None, key: str, path: str) -> tuple[str, ...]:
 # A file inside the workspace.
 
 
-def _narrowed(config: Config, table: _File, path: str) -> Config:
+def _narrowed(config: Config, table: FileTable, path: str) -> Config:
     ignored = [
         f"{path}: {what}; a file in the workspace can only narrow the configuration"
         for what in _widening(config, table)
@@ -434,7 +337,7 @@ _USERS_ONLY = (
 )
 
 
-def _widening(config: Config, table: _File) -> Iterable[str]:
+def _widening(config: Config, table: FileTable) -> Iterable[str]:
     """Everything in the file that would allow more than before, as text."""
     for key in _USERS_ONLY:
         if getattr(table, key) is not None:
@@ -453,7 +356,7 @@ def _widening(config: Config, table: _File) -> Iterable[str]:
         yield from _widening_rules(table.permissions)
 
 
-def _widening_rules(table: _Permissions) -> Iterable[str]:
+def _widening_rules(table: PermissionsTable) -> Iterable[str]:
     if table.default_action == "allow":
         yield '`default_action = "allow"` is ignored'
     if table.inside_only is False:
@@ -463,7 +366,7 @@ def _widening_rules(table: _Permissions) -> Iterable[str]:
             yield f"`permissions.rule[{at}]` (allow {rule.tool} `{rule.pattern}`) is ignored"
 
 
-def _layer(table: _Permissions, path: str) -> Permissions:
+def _layer(table: PermissionsTable, path: str) -> Permissions:
     """Rules that can only restrict: whatever they allow, the user's own rules must allow as well."""
     base = Permissions("allow") if table.rule_set is None else _known_set(table.rule_set, path)
     rules = [_rule(rule, at, path) for at, rule in enumerate(table.rule, 1)]

@@ -12,6 +12,7 @@ from gripfast.framework.fields import Field
 
 
 @tool(
+    later=True,
     name="done",
     title="Finish the task",
     effect="read",

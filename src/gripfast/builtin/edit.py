@@ -82,6 +82,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
 
 
 @tool(
+    later=True,
     name="Edit",
     title="Edit a file",
     effect="write",

@@ -18,6 +18,7 @@ MOST = 1000
 
 
 @tool(
+    later=True,
     name="Glob",
     title="Find files",
     effect="read",

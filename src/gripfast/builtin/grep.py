@@ -31,6 +31,7 @@ Context = Annotated[int | None, Field(ge=0, le=MOST_CONTEXT)]
 
 
 @tool(
+    later=True,
     name="Grep",
     title="Search in files",
     effect="read",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from gripfast.builtin.outlining import ENGINE, Outlines
 from gripfast.builtin.person import Nobody, Person
 from gripfast.builtin.todos import Todos
 from gripfast.call.cache import OutputCache
@@ -14,9 +13,11 @@ from gripfast.framework.depends import DependencyKey, Depends
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.watch import Watch
-from gripfast.host.program.worker import Workers
-from gripfast.host.record.record import Record
-from gripfast.host.shell.shells import Shells
+
+if TYPE_CHECKING:
+    from gripfast.builtin.outlining import Outlines
+    from gripfast.host.record.record import Record
+    from gripfast.host.shell.shells import Shells
 
 
 def _no_scope() -> ScopedFs:
@@ -34,6 +35,8 @@ TODOS: DependencyKey[Todos] = DependencyKey("todos", Todos, scope="session")
 
 
 async def _shells(fs: Annotated[ScopedFs, Depends(FS)]) -> AsyncGenerator[Shells, None]:
+    from gripfast.host.shell.shells import Shells  # noqa: PLC0415 - loaded with the first command
+
     async with Shells(fs.scope) as shells:
         yield shells
 
@@ -42,6 +45,9 @@ SHELL: DependencyKey[Shells] = DependencyKey("shell", _shells, scope="session")
 
 
 def _outlines() -> Generator[Outlines, None, None]:
+    from gripfast.builtin.outlining import ENGINE, Outlines  # noqa: PLC0415 - loaded with the first outline
+    from gripfast.host.program.worker import Workers  # noqa: PLC0415 - the same
+
     with Workers(ENGINE) as workers:
         yield Outlines(workers)
 

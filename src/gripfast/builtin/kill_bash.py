@@ -14,6 +14,7 @@ from gripfast.host.shell.shells import Shells
 
 
 @tool(
+    later=True,
     name="KillBash",
     title="End a background shell",
     effect="run",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gripfast.builtin.write import write
 from gripfast.call.shell.facts import Facts
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.moving import has_dashes, is_there, moving_refusal
 from gripfast.host.program.lockfiles import is_locked
-from gripfast.host.program.repository import git_runs
 from gripfast.host.shell.environment import command_path, program_file
 from gripfast.host.shell.sandbox import Mode, choose
 from gripfast.host.shell.script import find_shell
-from gripfast.host.shell.shells import Shells
+
+if TYPE_CHECKING:
+    from gripfast.host.shell.shells import Shells
 
 
 class ShellPlace:
@@ -34,6 +36,12 @@ class ShellPlace:
         self.start = directory
         if self.shells is not None:
             self.shells.directory = directory
+
+
+def _git_runs(directory: str, looks: bool, sandboxed: bool) -> str | None:
+    from gripfast.host.program.repository import git_runs  # noqa: PLC0415 - loaded with the first git command
+
+    return git_runs(directory, looks, sandboxed)
 
 
 def facts_of(
@@ -58,7 +66,7 @@ def facts_of(
         file_of=file_of,
         writes_to=fs.write_refusal,
         is_locked=lambda directory, name: is_locked(directory or fs.roots[0], name, fs.roots),
-        git_runs=lambda directory, looks: git_runs(directory or fs.roots[0], looks, level != "none"),
+        git_runs=lambda directory, looks: _git_runs(directory or fs.roots[0], looks, level != "none"),
         writer=write.name,
         moving_refusal=lambda path: moving_refusal(path, fs.write_refusal),
         exists=is_there,

@@ -24,6 +24,7 @@ from gripfast.text.match import Splice
 
 
 @tool(
+    later=True,
     name="NotebookEdit",
     title="Edit a notebook",
     effect="write",

@@ -40,6 +40,7 @@ Named = Callable[[Definition], bool]
 
 
 @tool(
+    later=True,
     name="outline",
     title="Show the outline",
     effect="read",

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from gripfast.builtin.images import media_type, picture
 from gripfast.builtin.keys import FS, OFFERED, READS
-from gripfast.builtin.notebook import notebook
 from gripfast.builtin.numbered import LONGEST_LINE, ROOM, clipped, cut_note, numbered, numbered_piece
 from gripfast.errors import BinaryNotSupported, InvalidArgument, SizeLimitExceeded
 from gripfast.framework.context import ToolContext
@@ -35,6 +34,7 @@ _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
 
 @tool(
+    later=True,
     name="Read",
     title="Read a file",
     effect="read",
@@ -112,9 +112,15 @@ def _answer(fs: ScopedFs, file: OpenFile, shown: str, wanted: ReadRequest, ctx: 
         raise InvalidArgument(f"`pages` works only for PDF files, and `{shown}` is not one; use offset and limit")
     if is_binary(head):
         raise BinaryNotSupported(f"`{shown}` is binary ({file.stat.st_size} bytes); Read shows text, images and PDF")
-    if shown.endswith(".ipynb") and (cells := notebook(_whole(file, shown))) is not None:
+    if shown.endswith(".ipynb") and (cells := _notebook(file, shown)) is not None:
         return _cells(*cells, shown, wanted)
     return _text(file, shown, wanted, fs.encoding)
+
+
+def _notebook(file: OpenFile, shown: str) -> tuple[str, list[ImagePart]] | None:
+    from gripfast.builtin.notebook import notebook  # noqa: PLC0415 - brings pydantic, and notebooks are rare
+
+    return notebook(_whole(file, shown))
 
 
 def _whole(file: OpenFile, shown: str, largest: int = LARGEST_DOCUMENT) -> bytes:

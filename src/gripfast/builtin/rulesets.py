@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-from gripfast.builtin.tools import TOOLS
+from gripfast.builtin import tools as tool_list
 from gripfast.call.decision import Action, PermissionRule
 from gripfast.call.rules import Permissions
-from gripfast.call.shell.programs import VERSIONS
 
 
 def _listed(text: str) -> list[str]:
@@ -25,7 +24,7 @@ LOOKING = _listed(
 )
 LISTING_ARCHIVES = [f"tar {letters}" for letters in "-tf tf -tzf tzf -tvf tvf -tzvf tzvf -tvzf".split()]
 SHELL_WORDS = _listed(":, exit, return, break, continue, wait, set, read, export")
-LOOKING_EXACTLY = [*_listed("ps aux, ps -ef, git --version, node --version, node -v"), *sorted(VERSIONS)]
+LOOKING_EXACTLY = _listed("ps aux, ps -ef, git --version, node --version, node -v")
 GIT_LOOKING = _listed(
     """status, diff, log, show, whatchanged, reflog, shortlog, branch, tag, rev-parse, rev-list, ls-files, ls-tree,
     blame, describe, grep, cat-file, merge-base, show-ref, for-each-ref, name-rev, check-ignore, diff-tree,
@@ -57,7 +56,7 @@ ACTIVATING = [
 ]
 # Where the project's code may run, the project's own programs may also say which they are. rustup and go fetch the
 # version that the project names, so these say it nowhere else.
-SAYING_VERSIONS = [*sorted(VERSIONS), *_listed("cargo --version, rustc --version, go version")]
+SAYING_VERSIONS = _listed("cargo --version, rustc --version, go version")
 WORKING_ANYHOW = _listed("git tag ?*, git tag -a ?* -m ?*")  # plain words, so no other options
 REMOVING = _listed("rm")  # only what the record can bring back
 REMOVING_TREES = _listed("rm -r, rm -R, rm -f, rm -rf, rm -fr, rm -Rf")
@@ -96,31 +95,38 @@ def rule_set(name: str) -> Permissions:
     return RULE_SETS[name]()
 
 
+_own = PermissionRule.of_our_own
+
+
 def _of_the_session() -> list[str]:
     """The tools that touch nothing but the session itself."""
-    return [tool.name for tool in TOOLS if tool.traits.session_only]
+    return [tool.name for tool in tool_list.TOOLS if tool.traits.session_only]
 
 
 def _for_tools(tools: Iterable[str], action: Action) -> list[PermissionRule]:
-    return [PermissionRule(tool, "*", action) for tool in tools]
+    return [_own(tool, "*", action) for tool in tools]
 
 
 def _for_commands(patterns: Iterable[str], action: Action) -> list[PermissionRule]:
-    return [PermissionRule("effect:run", pattern, action) for pattern in patterns]
+    return [_own("effect:run", pattern, action) for pattern in patterns]
+
+
+def _versions() -> list[str]:
+    from gripfast.call.shell.programs import VERSIONS  # noqa: PLC0415 - tables of options, which `trusted` has no use for
+
+    return sorted(VERSIONS)
 
 
 def _looking() -> list[PermissionRule]:
     programs = [f"{program} *" for program in (*LOOKING, *LISTING_ARCHIVES, *SHELL_WORDS)]
     git = [f"git {command} *" for command in GIT_LOOKING]
-    return _for_commands([*programs, *LOOKING_EXACTLY, *git], "allow")
+    return _for_commands([*programs, *LOOKING_EXACTLY, *_versions(), *git], "allow")
 
 
 def _working() -> list[PermissionRule]:
-    anyhow = [PermissionRule("effect:run", pattern, "allow", any_options=True) for pattern in WORKING_ANYHOW]
-    return [
-        *_for_commands([f"{program} *" for program in (*WORKING, *ACTIVATING, *SAYING_VERSIONS)], "allow"),
-        *anyhow,
-    ]
+    programs = (*WORKING, *ACTIVATING, *_versions(), *SAYING_VERSIONS)
+    anyhow = [_own("effect:run", pattern, "allow", any_options=True) for pattern in WORKING_ANYHOW]
+    return [*_for_commands([f"{program} *" for program in programs], "allow"), *anyhow]
 
 
 def _read_only() -> Permissions:
@@ -129,7 +135,7 @@ def _read_only() -> Permissions:
 
 
 def _removing(programs: Iterable[str]) -> list[PermissionRule]:
-    return [PermissionRule("effect:run", f"{program} *", "allow", undoable=True) for program in programs]
+    return [_own("effect:run", f"{program} *", "allow", undoable=True) for program in programs]
 
 
 def _workspace() -> Permissions:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from gripfast.builtin import tools as tool_list
 from gripfast.builtin.keys import CACHE, FS, OFFERED, READS, RECORD, SHELL, TODOS, WATCH, watch_of
 from gripfast.builtin.machine import ShellPlace, facts_of
 from gripfast.builtin.rulesets import IN_WORDS
 from gripfast.builtin.todos import Todos
-from gripfast.builtin.tools import TOOLS
 from gripfast.call.cache import OutputCache, Store
 from gripfast.call.hooks import Allow, Ask, AskCallback, Deny, PostToolCall, PreToolCall, Remember
 from gripfast.call.rules import Permissions, RulesHook, Spell, rules_hook
@@ -32,22 +32,21 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
 from gripfast.host.record.record import Record
-from gripfast.host.record.removal import removal_problem
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
-from gripfast.host.record.undo import UndoResult, undo
-from gripfast.host.shell.background import Begun, nothing_begun
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.network import ON, Network, NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import Mode, choose
-from gripfast.host.shell.shells import MAX_OUTPUT, Shells, share_tmp, shells_over
-from gripfast.host.stores.redis_store import RedisStore
+from gripfast.host.shell.shared import MAX_OUTPUT, Begun, nothing_begun, share_tmp
 from gripfast.host.stores.store import EmbeddedStore
 from gripfast.messages import ToolCall
 from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from gripfast.host.record.undo import UndoResult
+    from gripfast.host.shell.shells import Shells
 
 
 def shared_dependencies(
@@ -66,6 +65,8 @@ def output_cache(cache: OutputCache | Store | str | None, session: str) -> Outpu
         case None:
             return OutputCache(EmbeddedStore(), session=session, owns_store=True)
         case str():
+            from gripfast.host.stores.redis_store import RedisStore  # noqa: PLC0415 - few sessions share a store
+
             return OutputCache(RedisStore(cache), session=session, owns_store=True)
         case _:
             return OutputCache(cache, session=session)
@@ -88,6 +89,8 @@ def shells_in(
     `may_leave`: the session asks a person before a command runs outside the sandbox."""
 
     async def shells() -> AsyncGenerator[Shells, None]:
+        from gripfast.host.shell.shells import shells_over  # noqa: PLC0415 - loaded with the first command
+
         async with shells_over(
             fs, sandbox, env, sockets, directory=place.start, network=network, board=board
         ) as opened:
@@ -105,7 +108,7 @@ def builtin_tools(fs: ScopedFs) -> list[Tool]:
     All tools over one `fs`, also those of `read_tool(fs)` and its like, share what was read, the todos, the stored
     outputs, one shell and one watch over the files, which end with the program.
     """
-    return [bound_tool(fs, tool) for tool in TOOLS]
+    return [bound_tool(fs, tool) for tool in tool_list.TOOLS]
 
 
 def bound_tool(fs: ScopedFs, tool: Tool) -> Tool:
@@ -115,10 +118,12 @@ def bound_tool(fs: ScopedFs, tool: Tool) -> Tool:
 
 
 def _shared(fs: ScopedFs) -> dict[str, Factory]:
+    from gripfast.host.shell.shells import shells_over  # noqa: PLC0415 - loaded with the first command
+
     shells, todos = shells_over(fs), Todos()
     cache = output_cache(None, uuid.uuid4().hex)
-    cache.read_with(TOOLS)
-    shared = {**shared_dependencies(fs, cache, TOOLS), SHELL.id: lambda: shells, TODOS.id: lambda: todos}
+    cache.read_with(tool_list.TOOLS)
+    shared = {**shared_dependencies(fs, cache, tool_list.TOOLS), SHELL.id: lambda: shells, TODOS.id: lambda: todos}
     return {**shared, WATCH.id: _LazyWatch(fs).get}
 
 
@@ -191,8 +196,10 @@ class WorkspaceSession(Session):
     ) -> UndoResult:
         """Takes back what calls changed (by default the last that changed something), where nobody else has
         changed it since. `paths` choose among what they changed."""
+        from gripfast.host.record.undo import undo  # noqa: PLC0415 - seldom needed
+
         places = [self.fs.real(WorkPath.parse(path)) for path in paths]
-        work = functools.partial(undo, self.record, calls, places, dry_run=dry_run)
+        work = partial(undo, self.record, calls, places, dry_run=dry_run)
         return await to_thread.run_sync(work)
 
     async def close(self) -> None:
@@ -251,7 +258,9 @@ def open_session(
     ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, hide), _LazyWatch(fs))
     needed, reach = permissions is not None or ask is not None, parse_network(network)
     outputs = output_cache(cache, id)
-    shown = described(TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach)
+    shown = described(
+        tool_list.TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach
+    )
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
     limits |= {"begun": secrets.begun} if secrets else {}
     board = Board(id, fs.roots[0], hide) if record else None
@@ -260,7 +269,7 @@ def open_session(
     shared |= {SHELL.id: shells, **ground.dependencies(), **(overrides or {})}
     options: dict[str, Any] = {"ask": ask, "after": after, "remember": remember, "logger": logger, "id": id}
     options |= {"before": (*([ground.first_hook(permissions)] if needed else ()), *before), "cache": outputs}
-    options |= {"place": functools.partial(_placed, fs), "secrets": secrets and secrets.current, "overrides": shared}
+    options |= {"place": partial(_placed, fs), "secrets": secrets and secrets.current, "overrides": shared}
     return WorkspaceSession([*shown, *tools], fs=fs, record=ground.record, watch=ground.watch, **options)
 
 
@@ -283,8 +292,7 @@ class _Ground:
         if permissions is None:
             return _questions(None, self.fs, self.place, None)
         record, watch = self.record, self.watch
-        removal: Callable[[str], str | None] | None
-        removal = None if record is None else lambda path: removal_problem(record, watch.get(), path)
+        removal = None if record is None else partial(_removal_problem, record, watch)
         ready = None if record is None else lambda: record.be_ready(watch.get())
         facts = facts_of(self.fs, self.place, self.sandbox, removal)
         rules = rules_hook(permissions.within(self.fs.roots, facts), spelling(self.fs))
@@ -296,6 +304,12 @@ def _both(secrets: KnownSecrets | None, redact: Callable[[str], str] | None) -> 
     if secrets is None or redact is None:
         return secrets or redact
     return lambda text: redact(secrets(text))
+
+
+def _removal_problem(record: Record, watch: _LazyWatch, path: str) -> str | None:
+    from gripfast.host.record.removal import removal_problem  # noqa: PLC0415 - for commands that remove something
+
+    return removal_problem(record, watch.get(), path)
 
 
 def _record(

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
 from gripfast.builtin.keys import READS, TODOS
 from gripfast.builtin.machine import ShellPlace
-from gripfast.builtin.todos import Todo, Todos
+from gripfast.builtin.todos import Todos
 from gripfast.framework.context import Factory
-from gripfast.host.files.guard import ReadLog, Seen
+from gripfast.host.files.guard import ReadLog
 from gripfast.host.program.places import is_directory
 
-
-class _Saved(TypedDict):
-    version: int
-    directory: str | None
-    todos: list[Todo]
-    reads: list[Seen]
-
+if TYPE_CHECKING:
+    from gripfast.builtin.saved_state import Saved
 
 _VERSION = 1
-_ADAPTER = TypeAdapter(_Saved)
 
 
 class State:
@@ -40,9 +32,13 @@ class State:
     def load(cls, text: str, *, require_read: bool = True) -> State:
         """The state that `dump` wrote. Empty or broken text, or another version, gives a fresh state."""
         reads = ReadLog(required=require_read)
+        if not text:
+            return cls(reads=reads)
+        from gripfast.builtin.saved_state import read_saved  # noqa: PLC0415 - only a named session is saved
+
         try:
-            saved = _ADAPTER.validate_json(text)
-        except ValidationError:
+            saved = read_saved(text)
+        except ValueError:
             return cls(reads=reads)
         if saved["version"] != _VERSION:
             return cls(reads=reads)
@@ -51,13 +47,15 @@ class State:
         return cls(Todos(saved["todos"]), reads, directory if directory and is_directory(directory) else None)
 
     def dump(self) -> str:
-        saved: _Saved = {
+        from gripfast.builtin.saved_state import saved_text  # noqa: PLC0415 - only a named session is saved
+
+        saved: Saved = {
             "version": _VERSION,
             "directory": self.place.directory() or None,
             "todos": list(self.todos.items),
             "reads": list(self.reads.seen()),
         }
-        return _ADAPTER.dump_json(saved).decode()
+        return saved_text(saved)
 
     def overrides(self) -> dict[str, Factory]:
         """What the tools of a session share. Where its shell is, is in `place`."""

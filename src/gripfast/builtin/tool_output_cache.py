@@ -15,6 +15,7 @@ from gripfast.text.terminal import plain
 
 
 @tool(
+    later=True,
     name="tool_output_cache",
     title="Read a cached output",
     effect="read",

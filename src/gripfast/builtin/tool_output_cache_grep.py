@@ -14,6 +14,7 @@ from gripfast.text.terminal import plain
 
 
 @tool(
+    later=True,
     name="tool_output_cache_grep",
     title="Search a cached output",
     effect="read",

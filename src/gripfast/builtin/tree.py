@@ -82,6 +82,7 @@ OUTPUT: dict[str, Any] = {
 
 
 @tool(
+    later=True,
     name="tree",
     title="Show the tree",
     description="Returns a workspace tree: directories only or directories with files.",

@@ -21,6 +21,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
 
 
 @tool(
+    later=True,
     name="Write",
     title="Write a file",
     effect="write",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
-from gripfast.call.shell.commands import command_pattern
 from gripfast.text.globs import BadPattern
 from gripfast.text.patterns import check_pattern
 
@@ -45,10 +44,21 @@ class PermissionRule:
             raise ValueError("a rule needs a tool: a name, `*`, effect:read, effect:write or effect:run")
         if self.tool.lower().startswith("effect:") and self.tool.lower()[7:] not in _EFFECTS:
             raise ValueError(f"unknown effect {self.tool!r}; use effect:read, effect:write or effect:run")
+        from gripfast.call.shell.commands import command_pattern  # noqa: PLC0415 - not for rules of our own
+
         check_pattern(self.pattern)
         command_pattern(self.pattern)
         if ".." in self.pattern.split("/") and " " not in self.pattern:
             raise BadPattern(f"{self.pattern!r} contains `..`; rules match resolved paths, so write that path")
+
+    @classmethod
+    def of_our_own(cls, tool: str, pattern: str, action: Action, **more: bool) -> PermissionRule:
+        """A rule of a ready-made set, unchecked: tests check them all, and at every start that would take long."""
+        rule = object.__new__(cls)
+        given = {"tool": tool, "pattern": pattern, "action": action, **more}
+        for one in fields(cls):
+            object.__setattr__(rule, one.name, given.get(one.name, one.default))
+        return rule
 
     def __str__(self) -> str:
         where = f" ({self.source})" if self.source else ""

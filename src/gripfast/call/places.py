@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gripfast.call.decision import Decision, strictest
-from gripfast.call.shell.commands import Workspace
 from gripfast.call.shell.facts import Facts
 from gripfast.call.shell.words import Argv, Command, Redirect, Unknown, Word
+from gripfast.call.shell.workspace import Workspace
 from gripfast.text.below import is_below
 
 MOST_DIRECTORIES = 16

@@ -19,13 +19,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from gripfast.call.command_lines import LineRules
 from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
 from gripfast.call.hooks import Allow, Ask, Deny
-from gripfast.call.places import LinePlaces
-from gripfast.call.shell.commands import Workspace
 from gripfast.call.shell.facts import NOTHING_KNOWN, Facts, nothing_lost
-from gripfast.call.shell.options import Program, check_program
+from gripfast.call.shell.workspace import Workspace
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall
@@ -34,6 +31,9 @@ from gripfast.text.patterns import PathGlob, path_glob
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from gripfast.call.command_lines import LineRules
+    from gripfast.call.shell.options import Program
 
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
 
@@ -54,7 +54,7 @@ class Permissions:
     default_action: Action
     rules: Sequence[PermissionRule] = ()
     inside_only: bool = False
-    programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
+    programs: Mapping[str, Program] = field(default_factory=dict[str, "Program"])
     roots: tuple[str, ...] = ()
     narrowed_by: tuple[Permissions, ...] = ()
     unknown_reads: bool = False
@@ -68,8 +68,11 @@ class Permissions:
         object.__setattr__(self, "roots", tuple(self.roots))
         if self.default_action not in ACTIONS:
             raise ValueError(f"default_action {self.default_action!r}: use one of {', '.join(ACTIONS)}")
-        for program in self.programs.values():
-            check_program(program)
+        if self.programs:
+            from gripfast.call.shell.options import check_program  # noqa: PLC0415 - tables of one's own are rare
+
+            for program in self.programs.values():
+                check_program(program)
 
     def within(self, roots: Iterable[str], facts: Facts | None = None) -> Permissions:
         """The same rules for a workspace at these absolute paths, on the machine that `facts` describes."""
@@ -121,7 +124,7 @@ class Permissions:
 
     def _judge_alone(self, tool: str, effect: str, spellings: Sequence[str], stands_for: tuple[str, ...]) -> Decision:
         ready = self._ready.get((tool, effect, stands_for)) or self._make_ready(tool, effect, stands_for)
-        if effect == "run" and spellings:
+        if ready.lines is not None and spellings:
             return strictest([ready.lines.judge(line) for line in spellings])
         asked = tuple(spellings)
         decision = ready.decided.get(asked)
@@ -135,10 +138,20 @@ class Permissions:
         """The rules that apply to this tool, sorted and compiled once."""
         rules = [rule for rule in self.rules if rule.holds_for(tool, effect, stands_for)]
         inside = Workspace(self.roots) if self.inside_only else None
+        lines = self._lines(rules, inside) if effect == "run" else None
+        ready = _Ready(FileRules.of(tool, rules, self.default_action, inside), lines)
+        self._ready[tool, effect, stands_for] = ready
+        return ready
+
+    def _lines(self, rules: Sequence[PermissionRule], inside: Workspace | None) -> LineRules:
+        """What judges shell lines: loaded with the first of them."""
+        from gripfast.call.command_lines import LineRules  # noqa: PLC0415 - files need none of it
+        from gripfast.call.places import LinePlaces  # noqa: PLC0415 - the same
+
         writer = self.facts.writer
         writing = [rule for rule in self.rules if rule.is_about(writer, "write")]
         writes = FileRules.of(writer or "writing", writing, self.default_action, inside)
-        lines = LineRules.of(
+        return LineRules.of(
             rules,
             default_action=self.default_action,
             programs=self.programs,
@@ -151,15 +164,12 @@ class Permissions:
                 globs_written=all(rule.action == "allow" and rule.pattern == "*" for rule in writing),
             ),
         )
-        ready = _Ready(FileRules.of(tool, rules, self.default_action, inside), lines)
-        self._ready[tool, effect, stands_for] = ready
-        return ready
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
     files: FileRules
-    lines: LineRules
+    lines: LineRules | None  # for tools that run commands
     decided: dict[tuple[str, ...], Decision] = field(default_factory=dict[tuple[str, ...], Decision])
     """What `files` says about subjects that were asked about before. It depends on nothing but the text."""
 

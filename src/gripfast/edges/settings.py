@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from gripfast.builtin import tools as tool_list
 from gripfast.builtin.config import (
     Config,
     RuleChoice,
@@ -18,7 +19,6 @@ from gripfast.builtin.config import (
 from gripfast.builtin.rulesets import IN_WORDS
 from gripfast.builtin.session import WorkspaceSession, described, open_session
 from gripfast.builtin.state import State
-from gripfast.builtin.tools import EXTRA_TOOLS, TOOLS
 from gripfast.call.cache import Store
 from gripfast.call.hooks import AskCallback
 from gripfast.call.rules import Permissions
@@ -32,8 +32,6 @@ from gripfast.host.program.load import load_module
 from gripfast.host.program.own import own_code_beneath
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
-from gripfast.host.stores.redis_link import check_address
-from gripfast.host.stores.redis_store import RedisStore
 from gripfast.text.escape import escaped
 
 
@@ -42,7 +40,7 @@ class SessionSettings:
     """Roots, tools, rules and configuration file. Opens any number of sessions, each with its own state."""
 
     roots: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = TOOLS
+    tools: tuple[Tool, ...] = field(default_factory=lambda: tool_list.TOOLS)
     permissions: Permissions | None = None
     config_file: str | None = None
     rules: str | None = None
@@ -118,6 +116,8 @@ class SessionSettings:
             return "a root or a configuration file can't be used"
         try:
             if config.store is not None:
+                from gripfast.host.stores.redis_store import RedisStore  # noqa: PLC0415 - few servers share a store
+
                 RedisStore(config.store, timeout=2.0).ping()
         except ToolError:
             return "the shared store does not answer"
@@ -162,8 +162,12 @@ class SessionSettings:
         config = load_config(self.config_file, [root.real for root in self._scope(roots).roots], self._choice())
         config = replace(config, network=self._reach(config), store=self.store or config.store)
         if config.store is not None:
+            from gripfast.host.stores.redis_link import check_address  # noqa: PLC0415 - few servers share a store
+
             check_address(config.store)
-        refuse_unknown_tools(config.permissions, [tool.name for tool in (*TOOLS, *EXTRA_TOOLS, *self.tools)])
+        refuse_unknown_tools(
+            config.permissions, [tool.name for tool in (*tool_list.TOOLS, *tool_list.EXTRA_TOOLS, *self.tools)]
+        )
         return config
 
     def _reach(self, config: Config) -> NetworkSetting:
@@ -173,7 +177,7 @@ class SessionSettings:
         return self.network if self.network in ("on", "off") else self.network.split(",")
 
     def _choice(self) -> RuleChoice:
-        known = {tool.name for tool in (*TOOLS, *EXTRA_TOOLS)}
+        known = {tool.name for tool in (*tool_list.TOOLS, *tool_list.EXTRA_TOOLS)}
         own = [tool.name for tool in self.tools if tool.name not in known and tool.traits.effect is None]
         return rules_by_name(self.rules, runs=any(tool.traits.effect == "run" for tool in self.tools), own_tools=own)
 
@@ -202,10 +206,10 @@ def read_settings(
 ) -> SessionSettings:
     """Settings from the options of a command line. Raises ToolError for an unknown profile, tool, module or file."""
     more = [tool for spec in extra for tool in tools_in(spec)]
-    _refuse_two_of_a_name([*TOOLS, *EXTRA_TOOLS, *more])
+    _refuse_two_of_a_name([*tool_list.TOOLS, *tool_list.EXTRA_TOOLS, *more])
     bare = SessionSettings(tuple(roots), config_file=config_file)
     chosen = profile or (None if names else load_config(config_file).profile)
-    known = [*TOOLS, *(EXTRA_TOOLS if names else ()), *more]
+    known = [*tool_list.TOOLS, *(tool_list.EXTRA_TOOLS if names else ()), *more]
     tools = tuple(pick(known, chosen, names, always=more))
     more_places = tuple(writable), tuple(readable)
     if network is not None and network not in ("on", "off"):

@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from gripfast.text.cut import unfinished
 
@@ -38,6 +37,8 @@ def secrets_in(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _password(url: str) -> str:
     try:
+        from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - loaded with the first secret
+
         return unquote(urlsplit(url).password or "")
     except ValueError:
         return ""
@@ -176,6 +177,8 @@ def _forms(value: str) -> Iterator[bytes]:
     data = value.encode("utf-8", "surrogatepass")
     texts = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     texts |= {text.replace("/", "\\/") for text in texts}
+    from urllib.parse import quote, quote_plus  # noqa: PLC0415 - loaded with the first secret
+
     for escaped in {quote(data, safe=""), quote_plus(data), quote(data)}:
         texts |= {escaped, re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), escaped)}
     yield data

@@ -16,7 +16,6 @@ from gripfast.call.shell.programs import (
     WRAPPERS,
 )
 from gripfast.call.shell.words import Argv, Unknown, Word
-from gripfast.text.below import is_below
 from gripfast.text.fold import folded
 from gripfast.text.globs import BadPattern
 from gripfast.text.patterns import WordGlob, word_glob
@@ -103,33 +102,6 @@ def command_pattern(text: str) -> CommandPattern:
         program=loose[0].text.rpartition("/")[2] if named else "",
         spelled_out=frozenset(at - 1 for at, glob in enumerate(globs) if at and glob.spelled_out),
     )
-
-
-# A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.
-# A `/` after a wildcard or a closing bracket goes on with a relative path: `src/**/*.ts`.
-_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/*?\]}])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """The places that words may name. Without roots every absolute path counts as outside."""
-
-    roots: tuple[str, ...] = ()
-
-    def outside(self, word: str) -> bool:
-        """Whether a word of a command may name a place outside; yes if in doubt."""
-        if _ELSEWHERE.search(word) is None:
-            return False
-        return word != "/dev/null" and not self._below_a_root(word)
-
-    def holds(self, path: str) -> bool:
-        """Whether a path, relative to the workspace or absolute, is inside."""
-        return self._below_a_root(path) if path.startswith("/") else ".." not in path.split("/")
-
-    def _below_a_root(self, word: str) -> bool:
-        if ".." in word.split("/"):
-            return False
-        return is_below(word, *filter(None, self.roots))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,40 +5,74 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
 
 import anyio
 import click
 
-from gripfast.builtin.tools import TOOLS
+from gripfast.builtin import kept
+from gripfast.builtin import tools as tool_list
 from gripfast.call.hooks import Answered, AskCallback, Question
 from gripfast.call.run import Session, run_call
 from gripfast.clock import monotonic
-from gripfast.edges.approvals import Approvals
 from gripfast.edges.cli import screen
 from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.cli.shell_complete import complete_tool
 from gripfast.edges.named_session import named_session
-from gripfast.edges.reference import usage_of
 from gripfast.errors import InvalidArgument
 from gripfast.framework.definition import Tool
 from gripfast.host.kernel.prctl import hide_process
+from gripfast.host.program import ready
 from gripfast.host.program.places import is_pipe_or_file
 from gripfast.host.program.userfile import user_path
-from gripfast.host.questions.queue import QueuedQuestion
 from gripfast.messages import ToolCall, ToolMessage
+
+if TYPE_CHECKING:
+    from gripfast.host.questions.question import QueuedQuestion
 
 
 class _Call(click.Command):
     """`call NAME --help` shows the arguments of that tool."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = {tool.name: tool for tool in TOOLS}
-        named = next((known[word] for word in args if word in known), None)
-        if named is not None and any(word in ("-h", "--help") for word in args[:3]):
-            say(usage_of(named))
-            ctx.exit()
-        return super().parse_args(ctx, args)
+        if any(word in ("-h", "--help") for word in args[:3]):
+            known = {tool.name: tool for tool in tool_list.TOOLS}
+            named = next((known[word] for word in args if word in known), None)
+            if named is not None:
+                say(_usage(named))
+                ctx.exit()
+        rest = super().parse_args(ctx, args)
+        if not ctx.params["extra"]:
+            _recall(ctx.params["tool"])
+        return rest
+
+
+def _usage(tool: Tool) -> str:
+    from gripfast.edges.reference import usage_of  # noqa: PLC0415 - a page that is kept, see pages.py
+
+    return usage_of(tool)
+
+
+_KEPT = "the tools, for `gripfast call`\0"  # no file has such a name
+
+
+def _recall(tool: str) -> None:
+    """Lists the tools as an earlier start has kept them, so that only the one that is called is loaded."""
+    text = ready.load(ready.circumstances([_KEPT]))
+    if text is not None:
+        kept.use(text.decode(), tool)
+    else:
+        _to_keep.append(ready.circumstances([_KEPT]))
+
+
+_to_keep: list[bytes] = []
+
+
+def _keep() -> None:
+    """For the next start, after the answer."""
+    for key in _to_keep:
+        ready.save(key, kept.kept_text().encode())
 
 
 @click.command(cls=_Call, short_help="Call a tool with a JSON object.")
@@ -86,6 +120,7 @@ def call(
             say("Each call is its own session: give both calls the same --session NAME", err=True)
         if not message.is_error and _stays(arguments):
             say("The command has ended with this call; only `gripfast serve` keeps commands running", err=True)
+    _keep()
     sys.exit(1 if message.is_error else message.exit_code or 0)
 
 
@@ -141,6 +176,8 @@ def _asker(session: Session, settings: SessionSettings, seconds: float) -> AskCa
 
     def tell(question: QueuedQuestion) -> None:
         say(f"waiting for approval: gripfast approve {question.id}", err=True)
+
+    from gripfast.edges.approvals import Approvals  # noqa: PLC0415 - few calls wait for an answer
 
     root = user_path(settings.working_directory())
     approvals = Approvals(session.id, root, "gripfast call", lifetime=seconds, notify=tell)

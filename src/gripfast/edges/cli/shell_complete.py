@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from gripfast.builtin.tools import TOOLS
+from gripfast.builtin import tools as tool_list
 from gripfast.edges.cli.say import say
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 def complete_tool(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return [tool.name for tool in TOOLS if tool.name.lower().startswith(begun.lower())]
+    return [tool.name for tool in tool_list.TOOLS if tool.name.lower().startswith(begun.lower())]
 
 
 @click.command()

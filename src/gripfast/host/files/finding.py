@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gripfast.errors import InvalidArgument, NotDirectory, NotFile, NotFound, ToolError
 from gripfast.host.files.opening import open_directory, open_file
-from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.paths import HERE, WorkPath
 from gripfast.host.files.scoped_paths import ScopedPaths
 from gripfast.host.files.walk import Kind, Tree, walk
 from gripfast.host.search.glob import glob
@@ -18,8 +18,6 @@ from gripfast.host.search.patterns import check_options, check_pattern
 from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult, SearchPlace
 from gripfast.host.search.stop import Stop
 from gripfast.text.globs import Glob, check_glob, compile_glob, hiding, is_literal
-
-HERE = WorkPath(".")
 
 
 class Finder:

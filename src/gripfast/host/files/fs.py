@@ -6,30 +6,31 @@ import functools
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gripfast.errors import NotFound, ToolError
 from gripfast.host.files.beneath import ResolvedPath, Strategy, chosen_strategy, strategy_works
 from gripfast.host.files.encodings import checked_encoding, text_of
-from gripfast.host.files.finding import HERE, Finder
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.missing import not_found
 from gripfast.host.files.named_entry import writable_entry
 from gripfast.host.files.opened import OpenDirectory, OpenFile
 from gripfast.host.files.opening import open_directory, open_file
-from gripfast.host.files.paths import WorkPath
+from gripfast.host.files.paths import HERE, WorkPath
 from gripfast.host.files.reading import lines_as_text, whole_content
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.scoped_paths import HeldRoots, ScopedPaths
 from gripfast.host.files.session_tmp import SessionTmp
-from gripfast.host.files.text_edits import replacing, rewriting
 from gripfast.host.files.walk import Kind, Tree
 from gripfast.host.files.writable import ProtectedName, writable
 from gripfast.host.files.writing import CurrentFile, FileChange, FileWriter
 from gripfast.host.kernel.mounts import Locality
-from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
 from gripfast.host.search.stop import Stop
 from gripfast.text.escape import escaped
+
+if TYPE_CHECKING:
+    from gripfast.host.files.finding import Finder
+    from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
 
 T = TypeVar("T")
 
@@ -54,7 +55,6 @@ class ScopedFs:
         self.scope = scope
         self.encoding = checked_encoding(encoding)
         self._paths = paths or ScopedPaths(scope, HeldRoots(scope), strategy or chosen_strategy())
-        self._finder = Finder(self._paths)
         self._writer = FileWriter(self._paths)
         self._shared: object | None = None
 
@@ -63,6 +63,12 @@ class ScopedFs:
         if self._shared is None:
             self._shared = make(self)
         return cast("T", self._shared)
+
+    @functools.cached_property
+    def _finder(self) -> Finder:
+        from gripfast.host.files.finding import Finder  # noqa: PLC0415 - loaded with the first search
+
+        return Finder(self._paths)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -201,7 +207,7 @@ class ScopedFs:
         self,
         pattern: str,
         path: WorkPath = HERE,
-        options: GrepOptions = GrepOptions(),  # noqa: B008 (frozen)
+        options: GrepOptions | None = None,
         *,
         stop: Stop | None = None,
     ) -> GrepResult:
@@ -209,7 +215,9 @@ class ScopedFs:
 
         Files that are not UTF-8 are searched in the configured encoding.
         """
-        return self._finder.grep(pattern, path, replace(options, encoding=self.encoding), stop=stop)
+        from gripfast.host.search.records import GrepOptions  # noqa: PLC0415 - loaded with the first search
+
+        return self._finder.grep(pattern, path, replace(options or GrepOptions(), encoding=self.encoding), stop=stop)
 
     def tree(
         self, path: WorkPath, *, max_depth: int, max_entries: int, accept: Callable[[str, str, Kind], bool]
@@ -229,6 +237,8 @@ class ScopedFs:
         last_word: Callable[[], None] | None = None,
     ) -> FileChange:
         """Create or replace a text file, in the encoding, line ends and final newline the old one has."""
+        from gripfast.host.files.text_edits import rewriting  # noqa: PLC0415 - reading needs none of it
+
         compute = rewriting(content, self.encoding, escaped(path.text))
         return self.change(path, compute, reads=reads, commit=commit, last_word=last_word)
 
@@ -236,6 +246,8 @@ class ScopedFs:
         self, path: WorkPath, old: str, new: str, *, all: bool = False, reads: ReadLog | None = None
     ) -> FileChange:
         """Replace a text that occurs once, or every occurrence of it."""
+        from gripfast.host.files.text_edits import replacing  # noqa: PLC0415 - the same
+
         edit = replacing(old, new, all=all, encoding=self.encoding, shown=escaped(path.text))
 
         def compute(before: bytes | None) -> bytes:

@@ -93,3 +93,7 @@ def _fault(text: str, errors: str) -> str | None:
     if longest > MAX_NAME_BYTES:
         return f"a name in the path is {longest} bytes long; at most {MAX_NAME_BYTES} are possible"
     return None
+
+
+HERE = WorkPath(".")
+"""The workspace itself."""

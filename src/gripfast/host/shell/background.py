@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TypeAlias
+from typing import IO
 
 from gripfast.errors import ToolError
 from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
 from gripfast.host.shell.pump import Pump
+from gripfast.host.shell.shared import Begun, nothing_begun
 from gripfast.text.cut import unfinished
 
 # What one background shell's output may take on disk; past it the output is read and dropped.
 SPOOL_CAP = 64 * 1024 * 1024
 _LOOK_BACK = 16 * 1024
-
-Begun: TypeAlias = Callable[[bytes], int]
-"""How many bytes at the end of an output may be the beginning of something that is not to be shown."""
-
-
-def nothing_begun(_: bytes) -> int:
-    return 0
 
 
 @dataclass(slots=True)

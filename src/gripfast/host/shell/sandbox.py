@@ -139,8 +139,18 @@ def choose(mode: Mode = "auto") -> Sandbox:
     return found
 
 
+def take_as_tried(sandbox: Sandbox) -> None:
+    """For a process that runs no command: this sandbox worked for an earlier one in the same circumstances."""
+    _TRIED.append(sandbox)
+
+
+_TRIED: list[Sandbox] = []
+
+
 @functools.cache
 def _best() -> Sandbox:
+    if _TRIED:
+        return _TRIED[0]
     return _best_on_macos() if sys.platform == "darwin" else _best_on_linux()
 
 

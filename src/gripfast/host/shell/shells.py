@@ -26,7 +26,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.shortage import is_shortage, shortages_passed_over, shortages_told
-from gripfast.host.shell.background import SPOOL_CAP, Background, Begun, nothing_begun
+from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
@@ -42,6 +42,7 @@ from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
 from gripfast.host.shell.sandbox import Mode, Sandbox, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
+from gripfast.host.shell.shared import MAX_OUTPUT, Begun, nothing_begun, share_tmp
 from gripfast.host.shell.stuck import StuckFile, StuckFiles
 from gripfast.host.shell.typing_in import open_ends, require_input, type_in
 
@@ -52,8 +53,6 @@ ATTACH_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _BOARD_SECONDS = 0.2
 _QUIET_SECONDS = 0.15
-MAX_OUTPUT = 30_000
-"""How many characters of a command's output an answer shows unless somebody says otherwise."""
 
 
 @contextmanager
@@ -648,13 +647,6 @@ class Shells:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-def share_tmp(fs: ScopedFs, sandbox: Mode) -> None:
-    """From now on file tools see the session's temporary directory where commands do. Where everything may be
-    written, `/tmp` stays the machine's for them."""
-    everywhere = any(directory.real == "/" for directory in fs.scope.write)
-    fs.tmp.is_tmp = lambda: not everywhere and choose(sandbox).level == "bwrap"
 
 
 def shells_over(

@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "gripfast"
 
 # Lowest first. A room may import rooms on lower lines only; rooms on one line don't know each other.
 FLOORS: list[set[str]] = [
+    {"records"},
     {"errors", "clock"},
     {"messages", "text"},
     {"framework", "host", "lisp", "patch"},
@@ -31,16 +32,17 @@ HEIGHT = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 
 # Narrower than height alone: what a room may know, where that is less than everything below it.
 MAY_IMPORT = {
+    "records": set[str](),
     "errors": set[str](),
     "clock": set[str](),
-    "messages": {"errors"},
-    "text": {"errors"},
-    "framework": {"errors", "clock", "messages", "text"},
-    "host": {"errors", "text"},
+    "messages": {"errors", "records"},
+    "text": {"errors", "records"},
+    "framework": {"errors", "records", "clock", "messages", "text"},
+    "host": {"errors", "records", "text"},
     "lisp": set[str](),
-    "patch": {"errors", "text"},
-    "outline": {"errors", "lisp", "text"},
-    "call": {"errors", "messages", "text", "framework"},
+    "patch": {"errors", "records", "text"},
+    "outline": {"errors", "records", "lisp", "text"},
+    "call": {"errors", "records", "messages", "text", "framework"},
 }
 
 # What the adapters may know of the edges: how a message looks in MCP, for the framework that takes an MCP server.
@@ -321,7 +323,7 @@ PURE_MODULES = [path for path in modules() if room_of(path) in ("text", "patch")
 def test_the_rooms_of_text_and_patches_are_pure(path: Path) -> None:
     for line, name in imports(parsed(path)):
         parts = name.split(".")
-        ours = parts[0] == "gripfast" and parts[1] in ("text", "errors", room_of(path))
+        ours = parts[0] == "gripfast" and parts[1] in ("text", "errors", "records", room_of(path))
         known = parts[0] in PURE or parts[:2] == ["urllib", "parse"] or ours
         assert known, f"{path}:{line}: {name} is not for pure functions on text"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from gripfast.errors import ToolError
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Annotated, Any
@@ -31,6 +30,7 @@ from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Stdin
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
+from gripfast.records import dataclass
 
 _joining: ContextVar[Background | None] = ContextVar("joining", default=None)
 """The shell that the call of this task waits for, without a question because it was approved when it began."""

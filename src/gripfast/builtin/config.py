@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gripfast.builtin.rulesets import RULE_SETS, rule_set
@@ -25,6 +25,7 @@ from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
 from gripfast.host.shell.shared import MAX_OUTPUT
+from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from gripfast.builtin.diffs import DIFF_WIDTH, diff_below
@@ -24,6 +24,7 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.lisp.dialects import dialect_of
 from gripfast.lisp.scanner import scan
 from gripfast.messages import TextResult
+from gripfast.records import dataclass
 from gripfast.text.escape import visible
 from gripfast.text.line_ends import rewritten
 from gripfast.text.match import (

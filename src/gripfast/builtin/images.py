@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import error as ShortData
 from struct import unpack_from
+
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 EditMode: TypeAlias = Literal["replace", "insert", "delete"]

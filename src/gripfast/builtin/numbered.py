@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gripfast.call.cache import CAP
+from gripfast.records import dataclass
 
 LONGEST_LINE = 2_000
 ROOM = CAP - 1_024  # bytes for lines; the rest is for the notes below them

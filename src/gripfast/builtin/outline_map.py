@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from gripfast.builtin.numbered import ROOM
 from gripfast.builtin.outlining import LARGEST_PARSED, Outline, Outlines
@@ -18,6 +17,7 @@ from gripfast.host.search.records import GrepOptions
 from gripfast.outline.definition import Definition
 from gripfast.outline.languages import language_of
 from gripfast.outline.map import MOST_A_FILE, Closed, laid_out
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 MOST_FILES = 200_000

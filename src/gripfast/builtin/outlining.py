@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gripfast.builtin.notebook import notebook
 from gripfast.errors import BinaryNotSupported, SizeLimitExceeded
@@ -22,6 +21,7 @@ from gripfast.outline.languages import language_of, refined
 from gripfast.outline.map import tops
 from gripfast.outline.text import SourceText, lines_of
 from gripfast.outline.view import named_row
+from gripfast.records import dataclass
 
 LARGEST = 64 * 1024 * 1024
 MOST_LINES = 500_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +20,7 @@ from gripfast.host.files.writing import CurrentFile
 from gripfast.host.record.together import NewContent, change_together
 from gripfast.patch.grammar import Hunk, Patch, parse
 from gripfast.patch.plan import Failure, PatchPlan, PlannedFile, plan
+from gripfast.records import dataclass
 from gripfast.text.match import Splice
 
 _EXPLAINED = 10  # failures that are told whole; of others the first line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -24,6 +24,7 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.pdf import pdf_pages
 from gripfast.messages import ImagePart, Part, TextPart
 from gripfast.outline.languages import language_of
+from gripfast.records import dataclass
 from gripfast.text.cut import whole_characters
 
 LARGEST_IMAGE = 5 * 1024 * 1024

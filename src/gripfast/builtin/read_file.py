@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,6 +13,7 @@ from gripfast.framework.depends import Depends
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 MAX_FILE_BYTES = 1024 * 1024

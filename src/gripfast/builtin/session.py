@@ -6,7 +6,6 @@ import json
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,7 @@ from gripfast.host.shell.sandbox import Mode, choose
 from gripfast.host.shell.shared import MAX_OUTPUT, Begun, nothing_begun, share_tmp
 from gripfast.host.stores.store import EmbeddedStore
 from gripfast.messages import ToolCall
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:

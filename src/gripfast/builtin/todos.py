@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 
 Status: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypedDict, TypeVar, cast
 
 from gripfast.builtin.catalog import ToolCatalog, ToolName
@@ -18,6 +17,7 @@ from gripfast.errors import InvalidArgument, PolicyDenied, SandboxViolation, Too
 from gripfast.host.files.scope import Scope
 from gripfast.host.search.records import OutputMode
 from gripfast.messages import Part, ToolMessage
+from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
 
 T = TypeVar("T")

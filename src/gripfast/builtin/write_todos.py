@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +10,7 @@ from gripfast.builtin.keys import TODOS
 from gripfast.builtin.todos import MOST, Change, Status, Todo, Todos
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
+from gripfast.records import dataclass
 
 
 class TodoInput(BaseModel):

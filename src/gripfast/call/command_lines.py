@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from gripfast.call.decision import Action, Decision, PermissionRule, strictest
@@ -30,6 +30,7 @@ from gripfast.call.shell.words import (
     plain_words,
 )
 from gripfast.call.shell.wrapping import run_by_find, runs_the_project, unwrapped
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 from gripfast.text.fold import folded
 

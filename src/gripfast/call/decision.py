@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal, TypeAlias, get_args
 
+from gripfast.records import dataclass
 from gripfast.text.globs import BadPattern
 from gripfast.text.patterns import check_pattern
 

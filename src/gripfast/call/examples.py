@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from gripfast.call.decision import Decision, PermissionRule
 from gripfast.call.rules import Permissions
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 

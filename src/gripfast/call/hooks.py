@@ -8,13 +8,13 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gripfast.errors import PolicyDenied, WaitingForApproval
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall, ToolMessage
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped, visible
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gripfast.call.decision import Decision, strictest
 from gripfast.call.shell.facts import Facts
 from gripfast.call.shell.words import Argv, Command, Redirect, Unknown, Word
 from gripfast.call.shell.workspace import Workspace
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 MOST_DIRECTORIES = 16

@@ -16,7 +16,7 @@ How a call is judged, in this order:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from gripfast.call.decision import ACTIONS, Action, Decision, PermissionRule, strictest
@@ -26,6 +26,7 @@ from gripfast.call.shell.workspace import Workspace
 from gripfast.framework.definition import Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 from gripfast.text.patterns import PathGlob, path_glob
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
@@ -22,6 +22,7 @@ from gripfast.errors import PolicyDenied, ToolError, WaitingForApproval
 from gripfast.host.questions.page import running_page
 from gripfast.host.questions.question import LIFETIME, Asking, Questions, QueuedAnswer, QueuedQuestion
 from gripfast.host.questions.queue import QuestionQueue
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 ANSWER_WITHIN = 50.0

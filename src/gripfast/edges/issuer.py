@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 
 METADATA = "/.well-known/oauth-protected-resource"
 

@@ -6,12 +6,12 @@ import json
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gripfast.clock import utc_now
 from gripfast.framework.context import LOGGER
 from gripfast.host.program.log_lines import LogLines
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped, visible_json
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from gripfast.builtin import tools as tool_list
@@ -32,6 +32,7 @@ from gripfast.host.program.load import load_module
 from gripfast.host.program.own import own_code_beneath
 from gripfast.host.shell.network import NetworkSetting, parse_network
 from gripfast.host.shell.sandbox import choose
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 

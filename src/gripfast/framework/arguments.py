@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -12,6 +11,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, from_json, t
 from gripfast.errors import InvalidArgument
 from gripfast.framework.coerce import coerced
 from gripfast.framework.shape import is_open, property_names
+from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
 
 Path = tuple[int | str, ...]

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gripfast.clock import utc_now
 from gripfast.errors import Cancelled
+from gripfast.records import dataclass
 
 if TYPE_CHECKING:
     from gripfast.framework.depends import DependencyKey, Lifetime, Resolver

@@ -9,7 +9,6 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -22,6 +21,7 @@ from gripfast.framework.depends import DependencyKey, Resolver
 from gripfast.framework.docstring import parse_docstring
 from gripfast.framework.render import NotJson, render
 from gripfast.messages import ToolResult
+from gripfast.records import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -16,7 +16,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import AsyncGeneratorType, GeneratorType
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -24,6 +24,7 @@ import anyio
 
 from gripfast.framework.context import LOGGER, Factory, ToolContext
 from gripfast.framework.hints import Hints, cached_per_function, hints_of
+from gripfast.records import dataclass
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

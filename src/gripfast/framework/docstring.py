@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from gripfast.records import dataclass
 
 _SECTION = re.compile(r"(args|arguments|parameters|params):\s*\Z", re.IGNORECASE)
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)\Z")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
+
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

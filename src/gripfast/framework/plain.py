@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gripfast.errors import ToolError
+from gripfast.records import dataclass
 
 if TYPE_CHECKING:
     from gripfast.framework.definition import RawArguments, ReadsArguments

@@ -6,7 +6,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import new_class
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin
@@ -22,6 +22,7 @@ from gripfast.framework.depends import DependencyKey, Depends, depends_of, graph
 from gripfast.framework.docstring import Docstring
 from gripfast.framework.hints import Hints, hints_of
 from gripfast.framework.schema import input_schema, output_schema
+from gripfast.records import dataclass
 
 T = TypeVar("T")
 ArgumentField: TypeAlias = tuple[Any, FieldInfo]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from gripfast.outline.docs import comment_above, is_remark
 from gripfast.outline.text import SourceText
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

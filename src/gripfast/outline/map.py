@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gripfast.outline.definition import Definition
+from gripfast.records import dataclass
 
 NAMES = 0.4  # the share of the room that names may take; the rest is for what the files define
 MOST_A_FILE = 25

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from gripfast.records import dataclass
 
 
 def lines_of(text: str) -> list[str]:

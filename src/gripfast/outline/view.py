@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from gripfast.outline.definition import BODIES, Definition, Parsed
 from gripfast.outline.docs import doc_row
 from gripfast.outline.folds import Fold, beside, folded
 from gripfast.outline.text import SourceText
+from gripfast.records import dataclass
 
 LARGE = 120  # rows of a function from which on the definitions inside it are shown as well
 TALLEST_HEAD = 16  # rows of a signature

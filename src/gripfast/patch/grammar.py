@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 Kind: TypeAlias = Literal["add", "delete", "update"]

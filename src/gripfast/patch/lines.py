@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
+from gripfast.records import dataclass
 from gripfast.text.match import Splice
 
 _ENDS = re.compile(r"\r?\n")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from gripfast.patch.grammar import Chunk, PatchRow
 from gripfast.patch.lines import FileLines, LineEdit
+from gripfast.records import dataclass
 from gripfast.text.match import UnknownIndentError, reindented
 
 # The passes, in their order: what is left of a line, and what was tolerated then.

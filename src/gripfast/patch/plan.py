@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from gripfast.errors import Conflict, NoMatch, NotFound, NotUnique, ToolError
 from gripfast.patch.grammar import Hunk, Patch
 from gripfast.patch.lines import FileLines
 from gripfast.patch.placing import Misplaced, Placed, place
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped, visible
 from gripfast.text.line_ends import rewritten
 from gripfast.text.match import Splice, SplitLines, nearest, spliced

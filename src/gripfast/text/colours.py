@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gripfast.records import dataclass
 from gripfast.text.escape import visible
 from gripfast.text.terminal import ESCAPES
 

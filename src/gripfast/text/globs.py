@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 MAX_GLOB_CHARACTERS = 4096

@@ -7,9 +7,9 @@ import difflib
 import heapq
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gripfast.errors import SizeLimitExceeded
+from gripfast.records import dataclass
 from gripfast.text.line_ends import line_ends, usual_end, with_ends
 
 SIMILAR = 0.8

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from gripfast.records import dataclass
 from gripfast.text.fold import folded, foldings
 from gripfast.text.globs import BadPattern, check_glob, compiled, compiled_word, regex_of, spread
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import anyio
@@ -32,6 +32,7 @@ from gripfast.messages import (
     ToolMessage,
     ToolResult,
 )
+from gripfast.records import dataclass
 from gripfast.text.redact import Redactor
 
 Content: TypeAlias = str | tuple[Part, ...]

@@ -9,11 +9,12 @@ import json
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Any, cast
 
 from gripfast.errors import Internal
+from gripfast.records import dataclass
 from gripfast.text.cut import character_start
 
 CAP = 64 * 1024

@@ -6,10 +6,10 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from gripfast.messages import ImagePart, Part, TextPart, ToolMessage
+from gripfast.records import dataclass
 
 Keys: TypeAlias = tuple[str | int, ...]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 from anyio import to_thread
 
@@ -12,6 +11,7 @@ from gripfast.call.cache.store import Store, Writer
 from gripfast.call.cache.view import MARKER_ROOM, NO_STORE, SaveResult, head_tail_view, show_size
 from gripfast.errors import ToolError
 from gripfast.messages import OutputRef
+from gripfast.records import dataclass
 from gripfast.text.redact import Redactor
 
 ROOM = CAP - 4 * 1024

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gripfast.call.cache.lines import LineCount, decode
 from gripfast.messages import OutputRef
+from gripfast.records import dataclass
 from gripfast.text.cut import character_start
 
 MARKER_ROOM = 512

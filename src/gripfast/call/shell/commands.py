@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gripfast.call.shell.options import WRITING, PlaceJudge, Program, problem_with
@@ -16,6 +15,7 @@ from gripfast.call.shell.programs import (
     WRAPPERS,
 )
 from gripfast.call.shell.words import Argv, Unknown, Word
+from gripfast.records import dataclass
 from gripfast.text.fold import folded
 from gripfast.text.globs import BadPattern
 from gripfast.text.patterns import WordGlob, word_glob

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 
 from gripfast.call.shell.scripts import PLAIN
 from gripfast.call.shell.words import Argv, Unknown, Word, assignment_problem
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 Operands: TypeAlias = Literal[

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gripfast.call.shell.recogniser import MEANING, RESERVED, line_problem
@@ -24,6 +23,7 @@ from gripfast.call.shell.words import (
     assignment_problem,
     may_be_secret,
 )
+from gripfast.records import dataclass
 
 DEEPEST = 12  # compounds and substitutions inside each other
 MOST_COMMANDS = 1000

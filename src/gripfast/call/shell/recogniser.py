@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gripfast.call.shell.words import NotProvable
+from gripfast.records import dataclass
 
 LONGEST_LINE = 8 * 1024  # bytes; a longer line is always asked about
 

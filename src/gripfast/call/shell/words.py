@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
+
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

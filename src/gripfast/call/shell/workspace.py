@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 # A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gripfast.call.shell.words import Argv, Unknown, Word, assignment_problem
+from gripfast.records import dataclass
 
 _FED = Unknown("(what xargs is fed)", many=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
@@ -24,6 +24,7 @@ from gripfast.host.shell.network import parse_network
 from gripfast.host.shell.quarantine import quarantined
 from gripfast.host.shell.sandbox import choose, within_network
 from gripfast.host.stores.store import cache_directory
+from gripfast.records import dataclass
 
 _MARKS = {"good": ("✓", "green"), "fair": ("!", "yellow"), "bad": ("✗", "red")}
 _EXTRAS = {  # by package: the extra that brings it, and its use

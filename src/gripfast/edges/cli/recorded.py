@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import click
@@ -21,6 +20,7 @@ from gripfast.host.record.record import Record
 from gripfast.host.record.shelf import RecordOptions, last_used, session_directory, sessions_of, was_cut_off
 from gripfast.host.stores.redis_sessions import RedisSessions
 from gripfast.host.stores.sessions import Recorded, SessionStore
+from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from gripfast.host.stores.embedded_sessions import EmbeddedSessions
 from gripfast.host.stores.redis_sessions import RedisSessions
 from gripfast.host.stores.redis_store import RedisStore
 from gripfast.host.stores.store import EmbeddedStore
+from gripfast.records import dataclass
 
 if TYPE_CHECKING:
     from gripfast.edges.mcp.http import Access

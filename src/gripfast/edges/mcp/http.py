@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import anyio
@@ -34,6 +34,7 @@ from gripfast.host.program.ending import ending
 from gripfast.host.program.net import Address, Listening
 from gripfast.host.program.signals import wait_for_end
 from gripfast.host.program.token_file import Token, TokenFile
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import version
 
 from starlette.responses import PlainTextResponse
@@ -22,6 +22,7 @@ from gripfast.edges.mcp.observed import ASKED, OK, ObservedCall
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.errors import CODES
 from gripfast.host.shell.shells import running_commands
+from gripfast.records import dataclass
 
 PATH = "/metrics"
 OTHER = "other"

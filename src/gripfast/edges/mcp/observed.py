@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gripfast.call.run import Session, argument_text
 from gripfast.clock import monotonic
 from gripfast.messages import ToolCall, ToolMessage
+from gripfast.records import dataclass
 
 OK, ASKED = "ok", "ASKED"
 """Outcomes besides the codes of errors. ASKED: the client is to call again with an answer."""

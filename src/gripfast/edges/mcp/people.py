@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import anyio
 from anyio import to_thread
@@ -16,6 +16,7 @@ from gripfast.errors import InvalidArgument, ToolError
 from gripfast.framework.context import LOGGER
 from gripfast.framework.definition import Tool
 from gripfast.host.program.token_file import Token, TokenFile
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 SIGNING_IN = 16

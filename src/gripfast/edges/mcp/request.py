@@ -9,7 +9,7 @@ import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from secrets import token_urlsafe
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -35,6 +35,7 @@ from gripfast.edges.mcp.session_names import mcp_session_of
 from gripfast.edges.mcp.sharing import Sharing
 from gripfast.errors import ToolError
 from gripfast.framework.context import Interruption, Progress
+from gripfast.records import dataclass
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 QuestionToClient: TypeAlias = ElicitRequest | ListRootsRequest

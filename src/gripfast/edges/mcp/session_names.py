@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from mcp.server.context import ServerRequestContext
@@ -11,6 +11,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Scope
 
 from gripfast.edges.mcp.connections import CONNECTION, HttpConnection
+from gripfast.records import dataclass
 
 SESSION_HEADER = "mcp-session-id"
 NAMED_HEADER = "gripfast-session"

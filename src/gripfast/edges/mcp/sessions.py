@@ -7,7 +7,7 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -47,6 +47,7 @@ from gripfast.host.questions.notify import notify_desktop
 from gripfast.host.questions.queue import LIFETIME, QuestionQueue
 from gripfast.host.stores.sessions import stored_name
 from gripfast.messages import OutputRef, ToolMessage
+from gripfast.records import dataclass
 
 QUESTION_LIFETIME = LIFETIME
 _MOST_TOLD = 1000  # clients of which it is remembered that they were told how to name a session

@@ -14,7 +14,6 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from gripfast.errors import Internal, NotDirectory, NotFile, NotFound, SandboxViolation
@@ -22,6 +21,7 @@ from gripfast.host.files.scope import require_unmoved
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.openat2 import DIRECTORY_FLAGS, openat2_directory
 from gripfast.host.kernel.statfs import is_kernel_view
+from gripfast.records import dataclass
 from gripfast.text.below import after
 from gripfast.text.escape import escaped
 

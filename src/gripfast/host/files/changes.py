@@ -6,12 +6,12 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from gripfast.host.files.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.files.watch import Mark, PathChange, Watch
 from gripfast.host.files.witness import WITNESS
+from gripfast.records import dataclass
 
 MOST_RECORDED, LARGEST_RECORDED = 20, 1024 * 1024
 

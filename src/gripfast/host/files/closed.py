@@ -10,7 +10,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.errors import SandboxViolation
@@ -21,6 +20,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.files.strays import DEPENDENCIES, Strays
 from gripfast.host.program.own import own_places
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 from gripfast.text.fold import folded

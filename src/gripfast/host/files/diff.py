@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gripfast.records import dataclass
 from gripfast.text.match import Splice
 
 CONTEXT = 3

@@ -7,9 +7,9 @@ back. A file that is UTF-8 already is never decoded and encoded again: its bytes
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 
 from gripfast.errors import BinaryNotSupported, EncodingProblem, InvalidArgument
+from gripfast.records import dataclass
 
 HEAD_BYTES = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))

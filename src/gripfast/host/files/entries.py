@@ -9,7 +9,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gripfast.errors import Conflict, InvalidArgument, NotDirectory, NotFile, NotFound, SandboxViolation
 from gripfast.host.files.atomic import MadeDirectories
@@ -17,6 +16,7 @@ from gripfast.host.files.faults import explained
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.opened import OpenDirectory
 from gripfast.host.files.paths import WorkPath
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 

@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from gripfast.errors import Conflict, NotRead
 from gripfast.host.files.hashing import digest_of
+from gripfast.records import dataclass
 
 HASHED_BYTES = 16 * 1024 * 1024  # larger files are compared by identity only
 # Two changes within one tick of the file system's clock look the same. Younger files are always hashed.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from gripfast.host.files.encodings import TextForm
+from gripfast.records import dataclass
 
 CHUNK = 256 * 1024
 SLICE = 64 * 1024

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 from gripfast.text.fold import folded, foldings
 from gripfast.text.patterns import closing
 

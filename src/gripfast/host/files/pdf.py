@@ -7,13 +7,13 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from gripfast.errors import BinaryNotSupported, Cancelled, TimedOut
 from gripfast.host.program.programs import installed_places, interpreter
+from gripfast.records import dataclass
 
 SECONDS = 20.0
 _LOOK_SECONDS = 0.1

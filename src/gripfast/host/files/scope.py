@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gripfast.errors import InvalidArgument, NotDirectory, NotFound, SandboxViolation
 from gripfast.host.files.patterns import Patterns
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 

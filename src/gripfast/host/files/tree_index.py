@@ -7,7 +7,8 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gripfast.records import dataclass
 
 _FORM = struct.Struct("<QQqqqII")  # 48 bytes an entry instead of eight objects: trees have 80,000 of them
 _CTIME = struct.Struct("<32xq")

@@ -9,8 +9,10 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from gripfast.records import dataclass
 
 Kind: TypeAlias = Literal["directory", "file", "symlink"]
 Accept: TypeAlias = Callable[[str, str, Kind], bool]

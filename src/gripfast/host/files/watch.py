@@ -15,7 +15,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gripfast.host.files.sweep import Sweep
 from gripfast.host.files.tree_index import IndexEntry, TreeIndex, entry_of, is_gone
@@ -31,6 +30,7 @@ from gripfast.host.kernel.inotify import (
     Inotify,
 )
 from gripfast.host.program.places import private_places
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 # Not looked into: what tools keep there is not what a command was asked to do.

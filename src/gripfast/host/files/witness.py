@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Protocol
 
 from gripfast.host.files.watch import PathChange, Watch
+from gripfast.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

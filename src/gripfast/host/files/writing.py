@@ -7,7 +7,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gripfast.errors import Conflict, Internal, NotFile, SandboxViolation
 from gripfast.host.files.atomic import Fresh, MadeDirectories, locked, sweep_strays, sync_directory
@@ -21,6 +20,7 @@ from gripfast.host.files.reading import whole_content
 from gripfast.host.files.scoped_paths import ScopedPaths
 from gripfast.host.files.witness import WITNESS, Replacement
 from gripfast.host.files.writable import writable
+from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
 _ANY_WRITE = 0o222

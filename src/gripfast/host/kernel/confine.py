@@ -12,7 +12,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from gripfast.host.kernel.landlock import (
     EXECUTE,
@@ -23,6 +22,7 @@ from gripfast.host.kernel.landlock import (
     landlock_version,
     restrict_thread,
 )
+from gripfast.records import dataclass
 
 # What the loader reads to start a dynamically linked program, see ld.so(8).
 _LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store", "/gnu/store")

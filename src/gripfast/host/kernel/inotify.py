@@ -9,10 +9,10 @@ import ctypes
 import errno
 import os
 import struct
-from dataclasses import dataclass
 
 from gripfast.host.kernel.features import may_use
 from gripfast.host.kernel.libc import libc
+from gripfast.records import dataclass
 
 IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE = 0x2, 0x4, 0x8
 IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x40, 0x80, 0x100, 0x200

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from gripfast.errors import InvalidArgument
 from gripfast.host.program.own import in_use
+from gripfast.records import dataclass
 
 NAME = "gripfast.toml"
 WORKSPACE_NAME = ".gripfast.toml"

@@ -16,11 +16,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.program.programs import find_program
+from gripfast.records import dataclass
 
 _SECONDS = 20
 _MEMORY = 4 << 30

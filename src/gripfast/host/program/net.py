@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 
 Listening: TypeAlias = socket.socket
 

@@ -7,12 +7,12 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from gripfast.host.program.places import private_places
 from gripfast.host.program.programs import find_program, interpreter
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _PROGRAMS = ("bwrap", "git", "rg", "bash", "sh")

@@ -14,12 +14,13 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from gripfast.errors import InvalidArgument
 from gripfast.host.program.own import in_use
+from gripfast.records import dataclass
 
 SHORTEST = 16
 LARGEST = 1 << 20

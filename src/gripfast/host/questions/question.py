@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gripfast.errors import Conflict, InvalidArgument, NotFound
+from gripfast.records import dataclass
 
 Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
 """Yes, no, or one of the ways to say "always" that `QueuedQuestion.widths` offers."""

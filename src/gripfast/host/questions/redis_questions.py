@@ -20,7 +20,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -43,6 +42,7 @@ from gripfast.host.questions.question import (
 )
 from gripfast.host.stores.redis_link import RedisLink
 from gripfast.host.stores.sessions import stored_name
+from gripfast.records import dataclass
 
 _ID = re.compile(r"S[1-9][0-9]{0,11}\Z")
 _KEEP_CLOSED = 86_400  # seconds

@@ -6,11 +6,12 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from gripfast.host.record.states import PathState
+from gripfast.records import dataclass
 
 VERSION = 1
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from gripfast.host.record.calls import UNREADABLE, Reading, RecordedCall, read_line
+from gripfast.records import dataclass
 
 _ARGUMENTS = 1000  # characters
 _PATHS = 50

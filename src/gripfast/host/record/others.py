@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gripfast.host.record.calls import PathDelta
+from gripfast.records import dataclass
 
 _MOST_READ = 16 * 1024**2  # bytes of one record that are looked at after a command
 

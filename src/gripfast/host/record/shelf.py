@@ -10,10 +10,10 @@ import os
 import re
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.records import dataclass
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
 _UNFINISHED = "unfinished"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
+
+from gripfast.records import dataclass
 
 Kind = Literal["absent", "file", "directory", "link", "other"]
 _KINDS = ("absent", "file", "directory", "link", "other")

@@ -10,7 +10,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gripfast.errors import Internal, Unavailable
@@ -23,6 +23,7 @@ from gripfast.host.record.contents import Contents
 from gripfast.host.record.shelf import journals_directory, make_workspace_directory
 from gripfast.host.record.states import ABSENT, PathState, file_state
 from gripfast.host.record.transaction import Step, Transaction, recover
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _ROOM = 1 << 62

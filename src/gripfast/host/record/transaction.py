@@ -20,7 +20,6 @@ import stat
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,6 +31,7 @@ from gripfast.host.kernel.libc import sync_file_system
 from gripfast.host.program.places import private_directory
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import CallEntry, Record
 from gripfast.host.record.states import ABSENT, PathState, state_at
 from gripfast.host.record.transaction import Looks, Step, Transaction
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 

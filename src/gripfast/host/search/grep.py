@@ -6,7 +6,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gripfast.host.search.arguments import common_arguments, target, type_hint
 from gripfast.host.search.hits import MAX_LINE_BYTES, ChosenLines, FileHits, FirstHits, HitLine, HitReader, window
@@ -17,6 +17,7 @@ from gripfast.host.search.ripgrep import TIMEOUT_SECONDS, find_rg, knows_encodin
 from gripfast.host.search.running import RipgrepRun, run_rg
 from gripfast.host.search.stop import Stop
 from gripfast.host.search.utf8_files import Utf8Files, is_utf8
+from gripfast.records import dataclass
 from gripfast.text.globs import Glob, compile_filter
 
 

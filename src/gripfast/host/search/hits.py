@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
+from gripfast.records import dataclass
 from gripfast.text.cut import unfinished
 
 MAX_LINE_BYTES = 500

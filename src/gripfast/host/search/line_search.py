@@ -9,11 +9,12 @@ import subprocess
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, TypeVar
 
 from gripfast.errors import Internal, InvalidArgument, InvalidRegex, ToolError
 from gripfast.host.search.ripgrep import find_rg
+from gripfast.records import dataclass
 from gripfast.text.cut import character_start
 
 LONGEST_PATTERN = 8 * 1024

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from gripfast.host.search.hits import FileHits
+from gripfast.records import dataclass
 
 OutputMode = Literal["files_with_matches", "content", "count"]
 

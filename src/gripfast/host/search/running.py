@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 
 from gripfast.errors import Cancelled
@@ -23,6 +22,7 @@ from gripfast.host.search.ignore_files import release_readers, rules_above
 from gripfast.host.search.records import SearchPlace
 from gripfast.host.search.ripgrep import find_rg
 from gripfast.host.search.stop import Stop
+from gripfast.records import dataclass
 
 _PIPE_BYTES = 1 << 20
 _QUIET_SECONDS = 0.5  # without output, before something is suspected to hold the search up

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO
 
 from gripfast.errors import ToolError
@@ -12,7 +11,7 @@ from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
 from gripfast.host.shell.pump import Pump
-from gripfast.host.shell.shared import Begun, nothing_begun
+from gripfast.records import dataclass
 from gripfast.text.cut import unfinished
 
 # What one background shell's output may take on disk; past it the output is read and dropped.

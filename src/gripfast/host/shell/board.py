@@ -25,13 +25,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from gripfast.errors import Internal, NotFound
 from gripfast.host.program.alive import PREFIX, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.records import dataclass
 
 TAIL = 64 << 10
 """Bytes of an output that are copied for those who look."""

@@ -16,10 +16,11 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gripfast.host.program.places import cache_directory, private_directory
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 LIMIT_BYTES = 10 * 1024**3

@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitdirs import common_directory, named_directory
@@ -27,6 +27,7 @@ from gripfast.host.shell.quarantine import (
     through_parent,
     was_released,
 )
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _MOST_FILES, _MOST_JUDGED = 1000, 500

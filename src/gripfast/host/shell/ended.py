@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite
 from gripfast.host.shell.stuck import StuckFile
+from gripfast.records import dataclass
 
 Reason: TypeAlias = Literal["exited", "timeout", "stopped", "closed", "lost"]
 

@@ -11,7 +11,6 @@ import os
 import stat
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from gripfast.host.files.gitconfig import changed_part
@@ -19,6 +18,7 @@ from gripfast.host.files.gitremotes import leads_astray
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, through_parent
 from gripfast.host.shell.walls import SETTINGS, ConfigLink
+from gripfast.records import dataclass
 
 _MOST = 64
 _LARGEST = 1024 * 1024

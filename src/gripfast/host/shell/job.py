@@ -6,7 +6,6 @@ import os
 import selectors
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 import anyio
@@ -15,6 +14,7 @@ from anyio import wait_readable
 from gripfast.host.shell.broker import CHUNK, PIPE_SIZE
 from gripfast.host.shell.broker_connection import BrokerConnection
 from gripfast.host.shell.ended import Ended
+from gripfast.records import dataclass
 
 Feed: TypeAlias = Callable[[bytes], Awaitable[None]]
 Stdin: TypeAlias = Literal["nothing", "pipe", "tty"]

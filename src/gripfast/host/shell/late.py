@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from gripfast.host.files.closed import ClosedName
@@ -26,6 +26,7 @@ from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _LARGEST_CONFIG = 1024 * 1024

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument
+from gripfast.records import dataclass
 
 Addresses: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 AnyAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -23,6 +22,7 @@ from gripfast.host.shell.quarantine import (
     through_parent,
     was_released,
 )
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _MOST_FILES = 2000

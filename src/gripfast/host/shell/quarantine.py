@@ -13,12 +13,13 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from gripfast.errors import Conflict, NotFound
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.records import dataclass
 
 _FACTS, _CONTENT, _TAKEN, _COPY = "facts.json", "content", "taken", "copy"
 _SHOWN_BYTES = 100_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gripfast.host.files.places import OWN_CODE, ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.shell.walls import MountKind, Walls
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 Why: TypeAlias = Literal["outside", "protected", "git", "own", "hidden", "unknown"]

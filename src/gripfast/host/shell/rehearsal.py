@@ -12,7 +12,6 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gripfast.errors import SandboxViolation, ToolError
@@ -25,6 +24,7 @@ from gripfast.host.kernel.mounts import mounts_beneath
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.program.programs import interpreter
 from gripfast.host.shell.walls import Walls, outermost
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from gripfast.errors import InvalidArgument, SandboxViolation
@@ -29,6 +29,7 @@ from gripfast.host.program.programs import find_program, interpreter
 from gripfast.host.shell import seatbelt
 from gripfast.host.shell.network import Network
 from gripfast.host.shell.walls import SETTINGS, Mount, Walls
+from gripfast.records import dataclass
 
 Mode: TypeAlias = Literal["auto", "require", "off"]
 Level: TypeAlias = Literal["bwrap", "landlock", "seatbelt", "none"]

@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gripfast.host.program.repository import index_of, staged
 from gripfast.host.shell.walls import Walls
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 _LARGEST = 8 << 20

@@ -6,13 +6,13 @@ import fcntl
 import os
 import struct
 import termios
-from dataclasses import dataclass
 
 import anyio
 from anyio import wait_writable
 
 from gripfast.errors import Conflict, InvalidArgument
 from gripfast.host.shell.job import Job, Stdin
+from gripfast.records import dataclass
 
 LONGEST_TEXT = 1024 * 1024
 # The kernel drops the rest of a longer line that nobody has read yet. See termios(3), canonical mode.

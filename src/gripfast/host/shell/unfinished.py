@@ -11,7 +11,6 @@ import os
 import pickle
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from gripfast.errors import SandboxViolation
@@ -24,6 +23,7 @@ from gripfast.host.shell.late import Protected, undo_late_names
 from gripfast.host.shell.made import remember
 from gripfast.host.shell.put_back import ProtectedCopies
 from gripfast.host.shell.quarantine import Quarantined
+from gripfast.records import dataclass
 
 _OLD_SECONDS = 24 * 3600
 

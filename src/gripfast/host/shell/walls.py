@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from gripfast.host.files.closed import ClosedName
@@ -14,6 +14,7 @@ from gripfast.host.files.scope import Scope
 from gripfast.host.program.own import own_places
 from gripfast.host.shell.caches import NO_CACHES, Caches, caches_for
 from gripfast.host.shell.sockets import foreign_sockets, is_socket
+from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 MountKind: TypeAlias = Literal["write", "read", "hide"]

@@ -16,7 +16,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
 from gripfast.errors import Internal, ToolError
@@ -24,6 +23,7 @@ from gripfast.host.search.line_search import LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
 from gripfast.host.stores.redis_link import RedisLink
 from gripfast.host.stores.store import QUOTA, TTL, expired_ref, unknown_ref
+from gripfast.records import dataclass
 
 _CHUNK = 256 * 1024
 _BATCH = 8  # chunks sent or asked for at once

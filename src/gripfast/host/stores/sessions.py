@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from gripfast.records import dataclass
 
 LEASE_SECONDS = 10.0
 """How long a server may be silent before another may go on with its sessions."""

@@ -20,7 +20,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from gripfast.errors import Internal, NotFound
@@ -28,6 +27,7 @@ from gripfast.host.program.places import cache_directory
 from gripfast.host.search.line_search import LONGEST_LINE, LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
 from gripfast.host.stores.database import Database, closing_fd
+from gripfast.records import dataclass
 
 QUOTA = 4 * 1024**3
 TTL = 7 * 24 * 3600.0

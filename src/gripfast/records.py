@@ -37,7 +37,9 @@ def _define(cls: type[Any], *, frozen: bool, slots: bool, init: bool) -> type[An
 
 def _with_fields(cls: type[Any], slots: bool) -> Any:
     """A dataclass without methods. To the standard library it is not frozen, so its bases must not be either."""
-    bases: list[Any] = [base.__dataclass_params__ for base in cls.__mro__[1:] if "__dataclass_params__" in vars(base)]
+    bases: list[Any] = [
+        vars(base)["__dataclass_params__"] for base in cls.__mro__[1:] if "__dataclass_params__" in vars(base)
+    ]
     frozen = [base for base in bases if base.frozen]
     for base in frozen:
         base.frozen = False
@@ -102,7 +104,11 @@ def _values(names: list[str]) -> Any:
     """A function that returns the values of these fields as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
-    return (lambda self: (getattr(self, names[0]),)) if names else (lambda self: ())
+
+    def one_or_none(self: Any) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in names)
+
+    return one_or_none
 
 
 def _frozen(cls: type[Any], slots: bool) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gripfast.builtin.outlining import Outlines
-from gripfast.builtin.session import TOOLS, open_session
+from gripfast.builtin.session import open_session
+from gripfast.builtin.tools import TOOLS
 from gripfast.host.files.scope import Scope
 from gripfast.host.program import worker
 from gripfast.host.program.worker import Workers

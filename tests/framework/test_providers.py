@@ -17,7 +17,7 @@ from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
 from framework.samples import TOOLS, by_hand, nested, nothing, odd, opened, plain, recursive
-from gripfast.builtin.session import TOOLS as BUILTIN
+from gripfast.builtin.tools import TOOLS as BUILTIN
 from gripfast.call.run import Session
 from gripfast.framework.definition import Tool, tool
 from gripfast.framework.providers import PROVIDER_FORMS, ProviderForm

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from framework.samples import TOOLS, nested, odd, opened, plain, recursive, self_named
-from gripfast.builtin.session import TOOLS as BUILTIN
+from gripfast.builtin.tools import TOOLS as BUILTIN
 from gripfast.framework.definition import Tool
 from gripfast.framework.shape import nodes
 

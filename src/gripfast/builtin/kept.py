@@ -22,9 +22,9 @@ from gripfast.host.shell.sandbox import Sandbox, choose, take_as_tried
 
 _MAKERS = {"path": WorkPath.parse}
 _KINDS: Mapping[object, str] = {str: "string", int: "integer", bool: "boolean", WorkPath: "path"}
-_KEYS = {key.id: key for key in vars(keys).values() if isinstance(key, DependencyKey)}
+_KEYS: dict[str, DependencyKey[Any]] = {one.id: one for one in vars(keys).values() if isinstance(one, DependencyKey)}
 # What a list of tools is asked for. The functions in Traits are not kept: a tool that is called is always loaded.
-_TRAITS = tuple(field.name for field in fields(Traits) if field.name not in ("preview", "joins", "refuses"))
+TRAITS = tuple(field.name for field in fields(Traits) if field.name not in ("preview", "joins", "refuses"))
 
 
 def kept_text() -> str:
@@ -37,7 +37,7 @@ def kept_text() -> str:
 
 def _kept(file: str) -> dict[str, Any]:
     tool = tool_list.load(file)
-    traits = {name: getattr(tool.traits, name) for name in _TRAITS}
+    traits = {name: getattr(tool.traits, name) for name in TRAITS}
     return {"file": file, "name": tool.name, "description": tool.description, "traits": traits, "plain": _plain(tool)}
 
 

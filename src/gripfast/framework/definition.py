@@ -217,9 +217,9 @@ class Tool:
         return self._copy(parts=parts)
 
     def _copy(self, **changed: Any) -> Tool:
-        same = {"name": self.name, "description": self.description, "traits": self.traits, "parts": self._parts}
-        more = {"function": self.function, "bound": self.bound, "hidden": self._hidden}
-        return Tool(**{**same, **more, **changed})
+        same: dict[str, Any] = {"name": self.name, "description": self.description, "traits": self.traits}
+        same |= {"parts": self._parts, "function": self.function, "bound": self.bound, "hidden": self._hidden}
+        return Tool(**{**same, **changed})
 
     async def execute_raw(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
         """Parse, validate, run, render. Raises only ToolError, unless the caller is cancelled."""
@@ -379,6 +379,8 @@ def tool(
     def make(function: Callable[..., Any]) -> Tool:
         docstring = parse_docstring(inspect.getdoc(function) or "")
         tool_name = name or str(getattr(function, "__name__", ""))
+        returned: dict[str, Any] | None
+        faults: list[str]
         returned, faults = (
             _signatures().returned_schema(function) if output_schema is True else (output_schema or None, [])
         )

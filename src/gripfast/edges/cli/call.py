@@ -24,6 +24,7 @@ from gripfast.errors import InvalidArgument
 from gripfast.framework.definition import Tool
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program import ready
+from gripfast.host.program.ending import is_our_process
 from gripfast.host.program.places import is_pipe_or_file
 from gripfast.host.program.userfile import user_path
 from gripfast.messages import ToolCall, ToolMessage
@@ -43,7 +44,7 @@ class _Call(click.Command):
                 say(_usage(named))
                 ctx.exit()
         rest = super().parse_args(ctx, args)
-        if not ctx.params["extra"]:
+        if is_our_process() and not ctx.params["extra"]:
             _recall(ctx.params["tool"])
         return rest
 

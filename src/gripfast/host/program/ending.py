@@ -38,6 +38,11 @@ def this_process_is_ours() -> None:
     _own_process.append(True)
 
 
+def is_our_process() -> bool:
+    """Whether this process runs one command and then ends, so that what is changed for it can't disturb another."""
+    return bool(_own_process)
+
+
 def ending() -> None:
     """The server was asked to end. If it still runs when its time is over, it is ended, and standard error shows
     where it was stuck. Commands that still run are ended by their warden, as after any end."""

@@ -11,6 +11,7 @@ from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
 from gripfast.host.shell.pump import Pump
+from gripfast.host.shell.shared import Begun, nothing_begun
 from gripfast.records import dataclass
 from gripfast.text.cut import unfinished
 

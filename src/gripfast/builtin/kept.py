@@ -111,7 +111,7 @@ def _tool(kept: Mapping[str, Any], called: str) -> Tool:
 
 def _as_tuples(traits: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in traits.items():
-        yield name, tuple(value) if isinstance(value, list) else value
+        yield name, tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def quick(tool: Tool, plain: Mapping[str, Any]) -> Tool:

@@ -128,16 +128,18 @@ def _shared(fs: ScopedFs) -> dict[str, Factory]:
 
 
 def described(
-    tools: Iterable[Tool], sandbox: Mode, rules: str = "", *, asks: bool = False, network: Network = ON
+    tools: Iterable[Tool] | None, sandbox: Mode, rules: str = "", *, asks: bool = False, network: Network = ON
 ) -> list[Tool]:
-    """The tools with their descriptions as a session shows them: those that run commands name the sandbox and what
-    the rule set `rules` asks about. What needs a person's yes is shown only if somebody can be asked (`asks`).
+    """The tools (None: all) with their descriptions as a session shows them: those that run commands name the sandbox
+    and what the rule set `rules` asks about. What needs a person's yes is shown only if somebody can be asked
+    (`asks`).
 
     Which sandbox works here is tried out only if some tool asks for it.
     """
     reach = "" if network.kind == "on" else f"; {network.words}"
     held = f" Rules: {IN_WORDS[rules]}." if rules in IN_WORDS else ""
-    shown = [tool if asks or tool.traits.witness is None else tool.without(tool.traits.witness) for tool in tools]
+    taken = tool_list.TOOLS if tools is None else tools
+    shown = [tool if asks or tool.traits.witness is None else tool.without(tool.traits.witness) for tool in taken]
     return [
         tool.describe(f"{tool.description} {choose(sandbox).words}{reach}.{held}")
         if tool.traits.names_sandbox
@@ -258,9 +260,7 @@ def open_session(
     ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, hide), _LazyWatch(fs))
     needed, reach = permissions is not None or ask is not None, parse_network(network)
     outputs = output_cache(cache, id)
-    shown = described(
-        tool_list.TOOLS if builtin is None else builtin, sandbox, rules, asks=ask is not None, network=reach
-    )
+    shown = described(builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
     limits |= {"begun": secrets.begun} if secrets else {}
     board = Board(id, fs.roots[0], hide) if record else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from gripfast.builtin.config import load_config, rules_by_name
+from gripfast.builtin.rulesets import RULE_SETS, rule_set
 from gripfast.builtin.tools import TOOLS
+from gripfast.call.decision import PermissionRule
 from gripfast.call.hooks import Answer, Question
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import InvalidArgument
@@ -139,3 +142,10 @@ async def test_a_tool_that_the_user_adds_runs_by_default_and_is_asked_about_unde
         session, _ = SessionSettings((str(work),), tools, config_file=off, rules=rules).session()
         async with session:
             assert (await session.call("greeting")).text.startswith(answer)
+
+
+@pytest.mark.parametrize("name", RULE_SETS)
+def test_every_rule_of_a_ready_made_set_passes_the_checks_of_a_rule(name: str) -> None:
+    for rule in rule_set(name).rules:
+        given = {field.name: getattr(rule, field.name) for field in fields(rule)}
+        assert PermissionRule(**given) == rule

@@ -246,6 +246,10 @@ def test_files_that_are_no_files_are_refused(folder: Path) -> None:
     with pytest.raises(InvalidArgument, match="not a regular file"):
         loaded(folder)
     inside.unlink()
+    inside.mkdir()
+    with pytest.raises(InvalidArgument, match="not a regular file"):
+        loaded(folder)
+    inside.rmdir()
     inside.write_bytes(b"#" * (LARGEST + 1))
     with pytest.raises(InvalidArgument, match="no configuration needs"):
         loaded(folder)

@@ -159,6 +159,10 @@ class Verifier:
             leeway=LEEWAY,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
+        if not isinstance(claims["exp"], int | float) or not claims["sub"] or "cnf" in claims:
+            return (
+                None  # a token that is bound to a key (`cnf`) is worth nothing without a proof, which nobody asks for
+            )
         scope = claims.get("scope", claims.get("scp", ""))
         scopes = scope.split() if isinstance(scope, str) else [str(one) for one in scope]
         subject = str(claims["sub"])

@@ -79,9 +79,10 @@ def _text(path: str, *, follow: bool) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     except OSError as error:
         raise InvalidArgument(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidArgument(f"{path}: not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidArgument(f"{path}: not a regular file")
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise InvalidArgument(f"{path}: over {LARGEST} bytes, which no configuration needs")

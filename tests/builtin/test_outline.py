@@ -424,6 +424,20 @@ def test_a_directory_is_what_its_files_define(tmp_path: Path) -> None:
     ]
 
 
+def test_a_map_shows_the_line_with_the_name_and_what_parses_of_broken_files(tmp_path: Path) -> None:
+    broken = "def ok():\n    return 1\n\n\ndef bad(:\n    x = = 3\n\n\nclass Fine:\n    def m(self):\n        pass\n"
+    make(tmp_path, {"a.java": '@SuppressWarnings("x")\n@Other\npublic class Box {\n}\n', "bad.py": broken})
+    assert text(tmp_path, "outline", path=".").splitlines()[:-1] == [
+        "a.java (4 lines)",
+        "     3	public class Box {",
+        "bad.py (11 lines)",
+        "     1	def ok():",
+        "     9	class Fine:",
+    ]
+    assert text(tmp_path, "outline", path="bad.py").endswith("[does not parse at lines 5–6]")
+    assert shown(text(tmp_path, "outline", path=".", name_pattern="Box")) == {3: "public class Box {"}
+
+
 def test_the_deepest_directories_are_folded_first(tmp_path: Path) -> None:
     files = {f"a/b/c/f{n}.py": "def deep(): pass\n" for n in range(50)}
     make(tmp_path, {**files, "top.py": "def top(): pass\n", "a/mid.py": "def mid(): pass\n"})
@@ -447,7 +461,12 @@ def test_denied_files_are_left_out_of_a_map(tmp_path: Path) -> None:
 def test_a_pattern_on_a_directory_finds_definitions_in_all_files(tmp_path: Path) -> None:
     make(tmp_path, {"a/box.py": BOX, "b/other.py": "class Other:\n    def open(self):\n        needle()\n"})
     answer = text(tmp_path, "outline", path=".", name_pattern=r"\.open$")
-    assert set(shown(answer)) == {39, 2} and "[2 definitions match;" in answer
+    assert shown(answer) == {
+        39: "Box.open: def open(self, key: str, *, force: bool = False) -> None:",
+        2: "Other.open: def open(self):",
+    }
+    assert "[2 definitions match;" in answer
+    assert "[1 definition matches;" in text(tmp_path, "outline", path=".", name_pattern="^make$")
     assert "a/box.py" in text(tmp_path, "outline", path=".", content_pattern="needle =")
     assert "no definition matches" in text(tmp_path, "outline", path=".", name_pattern="absent")
 

@@ -17,6 +17,8 @@ from gripfast.host.search.records import GrepOptions
 from gripfast.outline.definition import Definition
 from gripfast.outline.languages import language_of
 from gripfast.outline.map import MOST_A_FILE, Closed, laid_out
+from gripfast.outline.text import SourceText
+from gripfast.outline.view import named_row
 from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 
@@ -147,8 +149,9 @@ class _Mapping:
         return {hits.path: [line.number for line in hits.lines if line.is_match] for hits in found.files}
 
     def _sources(self, path: str, definitions: list[Definition]) -> Iterator[str]:
-        lines = self._fs.read_lines(WorkPath.parse(path), 0, definitions[-1].line).split("\n")
-        return _rows([(each.line, lines[each.line - 1]) for each in definitions if each.line <= len(lines)])
+        last = max(each.head for each in definitions)
+        text = SourceText(self._fs.read_lines(WorkPath.parse(path), 0, last).split("\n"))
+        return _rows([_qualified(text, each) for each in definitions if each.head <= len(text.lines)])
 
     def _answer(self, lines: list[str], notes: Iterable[str]) -> str:
         said = list(notes)
@@ -171,6 +174,13 @@ def _matching(outline: Outline, named: Named | None, hits: Iterable[int]) -> Ite
         inside = not each.local and bisect_left(rows, each.start) < bisect_right(rows, each.end)
         if each.name and ((named is not None and named(each)) or inside):
             yield each
+
+
+def _qualified(text: SourceText, each: Definition) -> tuple[int, str]:
+    """The line of a definition after its name, where that says what it lies in."""
+    row = named_row(text, each) or each.line
+    line = text.lines[row - 1]
+    return row, line if each.name == each.own_name else f"{each.name}: {line.strip()}"
 
 
 def _rows(rows: Iterable[tuple[int, str]]) -> Iterator[str]:

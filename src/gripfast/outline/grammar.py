@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gripfast.outline.language import Language
 
 MOST_FAULTS = 100
+LONG_FAULT = 3  # rows after its first
 LONGEST_NAME = 200
 _EDGE = re.compile(rb"(?<=\n\n)(?=[A-Za-z_@$#/])|(?<=\n}\n)(?=[A-Za-z_@$#/])|(?<=\*/\n)(?=[A-Za-z_@$#])")
 _ANY_DEPTH = 0xFFFFFFFF
@@ -92,9 +93,9 @@ def parsed(source: bytes, language: Language) -> Parsed:
             tree = _less_faulty(tree, parser.parse(emptied(attempt.source, lost)))
             definitions = _read(source, tree, query, attempt.marks)
     found = _Piece(definitions, faults)
-    if tree.root_node.is_error:
+    if tree.root_node.is_error or (faults and not language.mend and _swallows(tree)):
         pieces = [_piece(piece, parser.parse(piece), query, at) for piece, at in _pieces(attempt.source)]
-        found = max(found, _joined(pieces), key=lambda one: len(one.definitions))
+        found = max(found, _joined(pieces), key=_understood)
     return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
 
 
@@ -144,6 +145,11 @@ def _pieces(source: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
         row += piece.count(b"\n")
 
 
+def _understood(found: _Piece) -> tuple[int, int]:
+    """How many definitions it has, and how few rows of faults."""
+    return len(found.definitions), -sum(last - first + 1 for first, last in found.faults)
+
+
 def _joined(pieces: list[_Piece]) -> _Piece:
     return _Piece(
         [each for piece in pieces for each in piece.definitions], [each for piece in pieces for each in piece.faults]
@@ -164,16 +170,38 @@ def _piece(source: bytes, tree: Tree, query: _Query, at: tuple[int, int]) -> _Pi
 
 
 def _faults(tree: Tree) -> list[tuple[int, int]]:
-    """Where the parser was lost. Only nodes that have an error inside are looked into."""
+    """Where the parser was lost. Only nodes that have an error inside are looked into. Of an error that has swallowed
+    many rows, those that are wrong."""
     found: set[tuple[int, int]] = set()
     open_nodes = [tree.root_node] if tree.root_node.has_error else []
     while open_nodes and len(found) < MOST_FAULTS:
         node = open_nodes.pop()
-        if node.is_missing or (node.is_error and node.parent is not None):
+        inside = _faulty(node)
+        given_up = node.is_error and node.parent is not None and not (inside and _is_long(_rows(node)))
+        if node.is_missing or given_up:
             found.add(_rows(node))
         else:
-            open_nodes += reversed([child for child in node.children if child.has_error or child.is_missing])
+            open_nodes += reversed(inside)
     return sorted(found) or ([_rows(tree.root_node)] if tree.root_node.has_error else [])
+
+
+def _faulty(node: Node) -> list[Node]:
+    return [child for child in node.children if child.has_error or child.is_missing]
+
+
+def _swallows(tree: Tree) -> bool:
+    """Whether an error reaches over rows that may parse by themselves."""
+    open_nodes = _faulty(tree.root_node)
+    while open_nodes:
+        node = open_nodes.pop()
+        if node.is_error and _is_long(_rows(node)):
+            return True
+        open_nodes += _faulty(node)
+    return False
+
+
+def _is_long(rows: tuple[int, int]) -> bool:
+    return rows[1] - rows[0] >= LONG_FAULT
 
 
 def _rows(node: Node) -> tuple[int, int]:

@@ -9,6 +9,7 @@ SANDBOX = "tests/host/test_sandbox.py"
 SEARCH = "tests/host/test_search.py"
 WALLS = "tests/host/test_walls.py"
 TERMINAL = "tests/text/test_terminal.py"
+ASTRAY = "tests/host/test_astray.py"
 SETTINGS = "tests/host/test_git_settings.py"
 HTTP = "tests/edges/mcp/test_http.py"
 SERVER = "tests/edges/mcp/test_server.py"
@@ -99,6 +100,42 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "host/shell/late.py::_taken",
         never("_is_known"),
         f"{WALLS} -k waits_in_quarantine",
+    ),
+    Guard(
+        "no remote leads into a git directory",
+        "host/files/gitremotes.py::is_unjudged",
+        drop("is_inside_repository"),
+        f"{ASTRAY} -k lead_astray",
+    ),
+    Guard(
+        "no remote leads to where nobody looks",
+        "host/files/gitremotes.py::is_unjudged",
+        drop("is_below", "unseen"),
+        f"{ASTRAY} -k lead_astray",
+    ),
+    Guard(
+        "no remote leads to a file that leads elsewhere",
+        "host/shell/late.py::_git_files",
+        never("is_git_file"),
+        f"{ASTRAY} -k as_long_as_it_leads",
+    ),
+    Guard(
+        "what lies behind a link is judged",
+        "host/files/strays.py::Strays.behind",
+        never("_is_unjudged"),
+        f"{ASTRAY} -k later_session",
+    ),
+    Guard(
+        "files of remotes are instructions",
+        "host/files/gitdirs.py::INSTRUCTIONS",
+        drop("REMOTES"),
+        f"{ASTRAY} -k remotes_in_files",
+    ),
+    Guard(
+        "a directory of the user's does not become a repository",
+        "host/shell/late.py::_protected_after",
+        never("turned", "kind"),
+        "tests/host/test_late.py -k not_turned",
     ),
     Guard(
         "what waits in quarantine is a copy",

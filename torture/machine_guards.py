@@ -116,7 +116,7 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
     Guard(
         "no remote leads to a file that leads elsewhere",
         "host/shell/late.py::_git_files",
-        never("is_git_file"),
+        never("git_file_text"),
         f"{ASTRAY} -k as_long_as_it_leads",
     ),
     Guard(

@@ -135,6 +135,7 @@ LINKS = {
     "inside .git, later": "ln -s .git/r s; true; mv $E/r .git/r",
     "the git directory": "mv $E/r .git/r; ln -s .git z; ln -s z/r s",
     "a process": "mv $E/r .git/r; ln -s /proc/self/cwd/.git/r s",
+    "a process, from here": "mv $E/r .git/r; ln -s ../../../../../../../proc/self/cwd/.git/r s",
 }
 
 
@@ -183,8 +184,9 @@ def test_links_that_lead_nowhere_else_stay(sandbox: str, root: Path, tmp_path: P
 
 def test_a_link_of_the_user_stays_with_what_was_behind_it(root: Path) -> None:
     git(root, "mkdir -p .git/mine/.vscode; ln -s .git/mine mine; ln -s .git dot")
-    assert run(root, "bwrap", "echo x > a", "true") == []
+    assert run(root, "bwrap", "echo x > a; mkdir .git/mine/.idea; git init -q .git/mine", "true") == []
     assert os.readlink(root / "mine") == ".git/mine"
+    assert [item.path for item in run(root, "bwrap", "ln -sfn .git/mine/.vscode/.. mine")] == [f"{root}/mine"]
 
 
 @pytest.mark.parametrize("sandbox", LEVELS)
@@ -220,7 +222,7 @@ def test_urls_that_people_use_lead_nowhere_astray(url: str, root: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["file://localhost/a", "file:///a%2fb", "file://", "/proc/self/cwd/x", "//proc/self/cwd/x", "/dev/shm/x",
+    ["file://localhost/a", "file:///a%2fb", "file://", "/proc/self/cwd/x", "//proc/self/cwd/x", "/dev/fd/3/x",
      "x/../.git/x", "{c}", "{c}/x", "localhost:{c}/x", "ssh://localhost{c}/x", "ssh://me@any:22{c}/x", "git://127.1{c}/x",
      "http://[::1]:80{c}/x", "http://LOCALHOST.{c}/x", "https://0x7f000001{c}/x", "http://[::ffff:127.0.0.1]{c}/x",
      "me@any:{c}/x", "a\0b"],

@@ -101,6 +101,8 @@ def common_directory(dot_git: str) -> str | None:
 
 def worktree_directories(owner: str) -> Iterator[str]:
     """The directories whose git directory this is, as far as it says so itself."""
+    if os.path.basename(os.path.dirname(owner)) == "worktrees":
+        yield os.path.dirname((_text(f"{owner}/gitdir") or "").strip())
     if setting := _WORKTREE_LINE.search(_text(f"{owner}/config") or ""):
         yield os.path.join(owner, setting[1].strip('"'))
     for worktree in worktrees(owner):
@@ -130,9 +132,10 @@ def is_inside_repository(real: str) -> bool:
     return False
 
 
-def is_git_file(path: str) -> bool:
-    """Whether a file of any name leads git elsewhere, as a `.git` file does, when a URL leads to it."""
-    return (_beginning(path) or "").startswith("gitdir:")
+def git_file_text(path: str) -> str:
+    """What a file of any name says that leads git elsewhere, as a `.git` file does, when a URL leads to it."""
+    text = _beginning(path) or ""
+    return text if text.startswith("gitdir:") else ""
 
 
 def _text(path: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from gripfast.host.files.gitconfig import urls_in
-from gripfast.host.files.gitdirs import is_git_file, is_inside_repository, worktree_directories
+from gripfast.host.files.gitdirs import git_file_text, is_inside_repository, worktree_directories
 from gripfast.host.files.regular import beginning_of
 from gripfast.text.below import is_below
 
@@ -19,7 +19,7 @@ _LARGEST_CONFIG = 1024 * 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SSH = frozenset({"ssh", "git+ssh", "ssh+git"})
 # Every process has others there: what this one sees says nothing about what git will see.
-_OF_PROCESSES = ("/proc", "/dev")
+_OF_PROCESSES = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost", "ip6-loopback", "localhost6"})
 
 
@@ -35,7 +35,7 @@ def is_unjudged(place: str, unseen: Sequence[str]) -> bool:
     if is_below(os.path.normpath(f"/{place.lstrip('/')}"), *_OF_PROCESSES):
         return True
     real = os.path.realpath(place)
-    return is_below(real, *unseen, *_OF_PROCESSES) or is_inside_repository(real) or is_git_file(real)
+    return is_below(real, *unseen, *_OF_PROCESSES) or is_inside_repository(real) or git_file_text(real) != ""
 
 
 def places_here(config: str) -> Iterator[str]:

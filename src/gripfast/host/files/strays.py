@@ -14,7 +14,7 @@ from gripfast.text.fold import folded
 # Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
 # These lead every process elsewhere.
-_OF_PROCESS = re.compile(r"/+proc/.*/(?:cwd|fd)(?:/|\Z)")
+_OF_PROCESS = re.compile(r"/proc/.*/(?:cwd|fd)(?:/|\Z)|/dev/fd/")
 _CLIMBS = re.compile(r"(?:\A|/)(?!\.\.?(?:/|\Z))[^/]+/(?:.*/)?\.\.(?:/|\Z)")
 _MOST_NAMES, _MOST_IN_ALL = 2_000, 200_000
 
@@ -33,8 +33,7 @@ class Strays:
     def may_stray(self, link: str) -> bool:
         """Whether a link must be followed at every look. One that stays below the roots need not: if it leads through
         another link, that one is followed."""
-        text = _text(link)
-        place = os.path.normpath(os.path.join(os.path.dirname(link), text))
+        text, place = _text(link), _spelled(link)
         inside = next((rest for root in self._roots if (rest := after(root, place)) is not None), None)
         return inside is None or _CLIMBS.search(text) is not None or ".git" in map(folded, inside.split("/"))
 
@@ -46,7 +45,7 @@ class Strays:
         """What others would run behind a link, in a few words. None: nothing, or somebody looks where it leads.
         `packages`: only repositories count."""
         self._unseen = self._unseen or self._find_unseen()
-        if _OF_PROCESS.search(_text(link)):
+        if _OF_PROCESS.match(_spelled(link)):
             return "a directory that is another one for every process"
         real = os.path.realpath(link)
         if folded(os.path.basename(real)) == ".git" and os.path.isdir(real):
@@ -86,6 +85,11 @@ class Strays:
             return entry.path if entry.is_dir(follow_symlinks=False) else None
         real = os.path.realpath(entry.path)
         return real if self._is_unjudged(real) and os.path.isdir(real) else None
+
+
+def _spelled(link: str) -> str:
+    """Where a link leads by its text alone."""
+    return "/" + os.path.normpath(os.path.join(os.path.dirname(link), _text(link))).lstrip("/")
 
 
 def _text(link: str) -> str:

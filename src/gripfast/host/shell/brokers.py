@@ -195,8 +195,9 @@ class Brokers:
 
     def _unseen(self) -> tuple[str, ...]:
         """The directories that commands write and nobody looks through, also by the name that commands know."""
-        private = self._sandbox.level == "bwrap" and not any(is_below(root, "/tmp") for root in self._roots)
-        return self._tmp.path(), os.path.realpath(caches_folder()), "/dev/shm", *(["/tmp"] if private else [])
+        shared = ["/dev/shm", *(["/tmp"] if self._sandbox.level == "bwrap" else [])]
+        unseen = [place for place in shared if not any(is_below(root, place) for root in self._roots)]
+        return self._tmp.path(), os.path.realpath(caches_folder()), *unseen
 
     async def _start(self, walls: Walls, for_git: bool) -> BrokerConnection:
         for _ in range(_TRIES):

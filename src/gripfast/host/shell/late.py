@@ -14,8 +14,8 @@ from gripfast.host.files.gitconfig import harmless_part, without_worktree_outsid
 from gripfast.host.files.gitdirs import (
     REMOTES,
     common_directory,
+    git_file_text,
     instructions_in,
-    is_git_file,
     named_directory,
     submodules,
     worktrees,
@@ -52,7 +52,8 @@ class Protected:
     git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
     programs that a rebase in progress would run. `worktrees` are the directories that git keeps for them. `loose`
     is what commands made, in this session or an earlier one: nothing is mounted there. `unseen` are the directories
-    that commands write and nobody looks through. `astray` is what leads there, with the reason to take it out."""
+    that commands write and nobody looks through. `astray` is what leads there: paths, each with
+    what it says, and the reason to take it out."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
@@ -62,7 +63,7 @@ class Protected:
     worktrees: frozenset[str] = frozenset()
     loose: Made = field(default_factory=dict[str, tuple[int, int]])
     unseen: tuple[str, ...] = ()
-    astray: frozenset[tuple[str, str]] = frozenset()
+    astray: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
 
 def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unseen: tuple[str, ...] = ()) -> Protected:
@@ -80,7 +81,7 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unsee
         worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
         loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen} | _judged(names),
         unseen=unseen,
-        astray=frozenset([*_links_astray(closed), *(file for owner in owners for file in _git_files(owner))]),
+        astray=dict([*_links_astray(closed), *(file for owner in owners for file in _git_files(owner))]),
     )
 
 
@@ -88,16 +89,17 @@ def _plain(name: ClosedName) -> ClosedName:
     return replace(name, kind="repository") if name.kind == "turned" else name
 
 
-def _links_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[str, str]]:
-    return ((name.path, f"it leads to {name.behind}") for name in closed if name.kind == "astray")
+def _links_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[tuple[str, str], str]]:
+    links = (name for name in closed if name.kind == "astray")
+    return (((name.path, _target(name.path) or ""), f"it leads to {name.behind}") for name in links)
 
 
-def _git_files(owner: str) -> Iterator[tuple[str, str]]:
+def _git_files(owner: str) -> Iterator[tuple[tuple[str, str], str]]:
     """Files that git would follow to a repository, since a remote leads to them, whatever their names are."""
     for place in places_here(f"{owner}/config"):
         real = os.path.realpath(place)
-        if is_git_file(real) and os.path.basename(real) != ".git":
-            yield real, f"a remote of {owner} leads to it, and it leads git elsewhere"
+        if os.path.basename(real) != ".git" and (text := git_file_text(real)):
+            yield (real, text), f"a remote of {owner} leads to it, and it leads git elsewhere"
 
 
 def _judged(names: Mapping[str, ClosedName]) -> Made:
@@ -192,8 +194,8 @@ def _protected_after(closed: Sequence[ClosedName], before: Protected, roots: Seq
         and (name.kind == "turned" or (name.kind == "repository" and name.path in roots))
     ]
     now = protected_now([name for name in closed if name.path not in turned])
-    heads = ((f"{path}/HEAD", "it makes a repository of a directory with other things in it") for path in turned)
-    return replace(now, astray=now.astray.union(heads))
+    reason = "it makes a repository of a directory with other things in it"
+    return replace(now, astray=now.astray | {(f"{path}/HEAD", ""): reason for path in turned})
 
 
 def _judged_part(now: Protected, before: Protected, roots: Sequence[str]) -> Protected:
@@ -264,9 +266,9 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
     for todo, steps in now.steps.items():
         if new := steps - before.steps.get(todo, frozenset()):
             yield _without_steps(todo, new)
-    for path, reason in sorted(now.astray - before.astray):
+    for path, text in sorted(now.astray.keys() - before.astray.keys()):
         if is_below(path, *roots) and not was_released(path):
-            yield take_out(path, reason)
+            yield take_out(path, now.astray[path, text])
 
 
 def _target(path: str) -> str | None:

@@ -286,7 +286,9 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
     (tmp_path / ".pre-commit-config.yaml").write_text("one\n")
     set_up = """git init -q -b main . && git config user.email a@b && git config user.name a && git add .
     git commit -qm one
-    git switch -qc other && echo two > .pre-commit-config.yaml && git add .
+    echo 'git switch -q more' > switch.sh && mkdir -p .github/workflows && echo one > .github/workflows/ci.yml
+    git add . && git commit -qm ci && git switch -qc more && echo two > .github/workflows/ci.yml
+    git commit -qam two && git switch -q main && git switch -qc other && echo two > .pre-commit-config.yaml && git add .
     git commit -qm two && git switch -q main"""
     subprocess.run(["bash", "-ec", set_up], cwd=tmp_path, check=True)
 
@@ -294,10 +296,17 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
         async with session_in(tmp_path, sandbox="auto") as session:
             assert "git could not" not in await bash(session, "git status --short; touch a; git add a")
             text = await bash(session, "git switch -q other 2>/dev/null; true")
-            assert "[git could not change .pre-commit-config.yaml, because it is protected." in text
-            assert "git restore .pre-commit-config.yaml" in text
+            assert text.count("git could not") == 1
+            assert "[git could not change .pre-commit-config.yaml: protected" in text
+            assert "ask the user to run it in their own terminal" in text
             assert (tmp_path / ".pre-commit-config.yaml").read_text() == "one\n"
             assert "git could not" not in await bash(session, "git switch -q main 2>/dev/null; true")
+            subprocess.run(["git", "switch", "-qf", "main"], cwd=tmp_path, check=True)
+            text = await bash(session, "git merge -q other")  # stops without moving the index
+            assert text.count("git could not change .pre-commit-config.yaml: protected") == 1
+            assert "see git status" in text and "the sandbox refused" not in text
+            subprocess.run(["git", "switch", "-qf", "main"], cwd=tmp_path, check=True)
+            assert "run git in a command of its own" in await bash(session, "sh switch.sh 2>/dev/null; true")
 
     run(main)
 

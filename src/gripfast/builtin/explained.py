@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.network import Network
 from gripfast.host.shell.not_found import programs_named
@@ -15,6 +16,7 @@ from gripfast.host.shell.stuck import StuckFile
 from gripfast.text.escape import escaped
 
 _MOST = 3
+_MOST_NAMES = 8
 _UNREACHED = re.compile(
     r"could not resolve host|name resolution|network is unreachable|ENOTFOUND|EAI_AGAIN|ENETUNREACH|"
     r"name or service not known|failed to lookup address|dns error|no such host",
@@ -36,16 +38,26 @@ def refused_writes(
         yield '[if it must be: Bash(command, outside_sandbox="why") asks the user]'
 
 
-def stuck_files(stuck: Sequence[StuckFile], fs: ScopedFs) -> Iterator[str]:
-    """Notes on protected files that a git command left as they were."""
-    for file in stuck[:_MOST]:
-        path = escaped(fs.show_real(file.path))
-        remedy = f"rm {path}" if file.is_gone else f"git restore {path}"
-        could_not = "remove" if file.is_gone else "change"
-        yield (
-            f"[git could not {could_not} {path}, because it is protected. It is still as it was, so don't commit it; "
-            f"the user can put it right with: {remedy}]"
-        )
+def stuck_files(
+    stuck: Sequence[StuckFile], refused: Sequence[RefusedWrite], fs: ScopedFs, *, may_leave: bool = False
+) -> Iterator[str]:
+    """One note on the protected files that git could not change: it moved on without them, or stopped."""
+    paths = [*dict.fromkeys([*(file.path for file in stuck), *(one.path for one in refused if one.by_git)])]
+    if not paths:
+        return
+    places = ClosedPlaces(fs.scope)
+    if not any(map(places.runs_here, paths)):
+        remedy = "run git in a command of its own, not in a script: then it can change CI files"
+    elif may_leave:
+        remedy = 'the same command with outside_sandbox="why" asks the user'
+    else:
+        remedy = "ask the user to run it in their own terminal"
+    names = ", ".join(escaped(fs.show_real(path)) for path in paths[:_MOST_NAMES])
+    more = f" and {len(paths) - _MOST_NAMES} more" if len(paths) > _MOST_NAMES else ""
+    yield (
+        f"[git could not change {names}{more}: protected, and as before. Don't commit that; git may have stopped "
+        f"half-way, see git status. To do it, {remedy}]"
+    )
 
 
 def _reason(refusal: RefusedWrite) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from gripfast.host.files.places import OWN_CODE, ClosedPlaces
@@ -31,19 +32,24 @@ _BUSY = re.compile(r"device or resource busy|\bEBUSY\b|\[Errno 16\]|os error 16\
 _QUOTED = re.compile(r"'[^']+'|\"[^\"]+\"|`[^`']+['`]|‘[^’]+’")
 _BARE = re.compile(r"[^\s:'\"`‘’,;()\[\]<>|]+")
 _MOST_WORDS = 40
+_SAID_BY_GIT = re.compile(
+    r"(?:error|fatal|warning): (?:unable to (?:unlink|create|write|append)|cannot (?:create|unlink)|failed to remove"
+    r"|could not (?:create|unlink|remove))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrite:
     """A place that a command could not write, and why: it is outside what commands may write, protected by the
     pattern in `detail`, an instruction of git, this program's own, or hidden. `folder` is the directory that would
-    have to be writable, `wide` one that can't be: it holds the home directory."""
+    have to be writable, `wide` one that can't be: it holds the home directory. `by_git`: it was git that tried."""
 
     path: str
     why: Why
     detail: str = ""
     folder: str = ""
     wide: bool = False
+    by_git: bool = False
 
 
 class Signs:
@@ -118,7 +124,7 @@ def _refused(line: str, judge: _Judge, directory: str, *, busy: bool) -> Iterato
             continue
         refusal = judge.judged(path, relative=relative, busy=busy)
         if refusal is not None:
-            yield refusal
+            yield replace(refusal, by_git=refusal.why == "protected" and bool(_SAID_BY_GIT.match(line.lstrip())))
 
 
 def _words(line: str) -> list[str]:

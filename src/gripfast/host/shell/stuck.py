@@ -14,8 +14,10 @@ from gripfast.text.below import is_below
 
 _LARGEST = 8 << 20
 
-_Seen = tuple[tuple[int, int, int], tuple[str, ...]]
-"""How an index file was, and the protected files then."""
+_Stamp = tuple[int, int, int]
+"""How an index file was."""
+_Place = tuple[str, tuple[str, ...]]
+"""A root and the protected files in it that are closed: fewer for a command that names git."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +33,21 @@ class StuckFiles:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
-        self._seen: dict[str, _Seen] = {}
-        self._staged: dict[str, dict[str, str]] = {}
+        self._seen: dict[_Place, _Stamp] = {}
+        self._staged: dict[_Place, dict[str, str]] = {}
 
     def has_news(self, walls: Walls) -> bool:
-        return any(_seen(root, walls) != self._seen.get(root) for root in self._roots)
+        return any(_stamp(root) != self._seen.get((root, _closed(root, walls))) for root in self._roots)
 
     def look(self, walls: Walls) -> tuple[StuckFile, ...]:
         """The files that are as they were although their entry in the index is not, since the last look."""
         found: list[StuckFile] = []
         for root in self._roots:
-            now = _seen(root, walls)
-            if now is None or now == self._seen.get(root):
+            now, place = _stamp(root), (root, _closed(root, walls))
+            if now is None or now == self._seen.get(place):
                 continue
-            before, entries = self._staged.get(root, {}), staged(root, now[1])
-            self._seen[root], self._staged[root] = now, entries
+            before, entries = self._staged.get(place, {}), staged(*place)
+            self._seen[place], self._staged[place] = now, entries
             found += [
                 StuckFile(path, path not in entries)
                 for path, name in before.items()
@@ -54,16 +56,17 @@ class StuckFiles:
         return tuple(found)
 
 
-def _seen(root: str, walls: Walls) -> _Seen | None:
+def _stamp(root: str) -> _Stamp | None:
     index = index_of(root)
     try:
         found = None if index is None else os.stat(index)
     except OSError:
-        found = None
-    if found is None:
         return None
-    closed = tuple(mount.path for mount in walls.mounts if mount.kind == "read" and _is_of_tree(mount.path, root))
-    return (found.st_mtime_ns, found.st_size, found.st_ino), closed
+    return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _closed(root: str, walls: Walls) -> tuple[str, ...]:
+    return tuple(mount.path for mount in walls.mounts if mount.kind == "read" and _is_of_tree(mount.path, root))
 
 
 def _is_of_tree(path: str, root: str) -> bool:

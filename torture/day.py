@@ -31,6 +31,7 @@ _CAN_RUN = """import anyio, subprocess, gripfast.host.shell.shells
 from gripfast.host.program.programs import interpreter
 subprocess.run([interpreter(), "-c", ""], check=True)"""
 _OWN = (".cache/gripfast", ".local/state/gripfast")
+_CI = ".github/workflows/ci.yml"
 _FILES = "git -c protocol.file.allow=always"
 _CLONE = f"{_FILES} clone -q"
 # What real pytest needs, by the names of its packages.
@@ -46,6 +47,22 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         "echo c >> a.txt && git stash -q && ! grep -q c a.txt && git stash pop -q && grep -q c a.txt",
     ),
     ("git rebase", "git", "git commit -qam c && git switch -q topic && git rebase -q main && git switch -q main"),
+    (
+        "git switch across CI files",
+        "git",
+        f"git switch -q ci && grep -q 2 {_CI} && git switch -q main && grep -q 1 {_CI} && git diff --quiet",
+    ),
+    (
+        "git rebase and merge across CI files",
+        "git",
+        f"git switch -qc over && echo o > over.txt && git add over.txt && git commit -qm over && git rebase -q ci && "
+        f"grep -q 2 {_CI} && git switch -q main && git merge -q -m over over && grep -q 2 {_CI} && git diff --quiet",
+    ),
+    (
+        "git pull of CI files",
+        "git",
+        f"git pull -q --no-rebase --no-edit ../upstream main && grep -q 3 {_CI}.more && git diff --quiet",
+    ),
     ("git tag", "git", "git tag -a v1 -m one && git describe | grep v1"),
     ("git worktree", "git", "git worktree add -q ../tree topic && git -C ../tree status -sb && echo t > ../tree/t"),
     (
@@ -218,12 +235,15 @@ def prepared(room: Path) -> None:
         _wheel_of(name, work / "wheels")
     _npm_package(work)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    script = """
+    script = f"""
         git init -q lib-origin && cd lib-origin && echo x = 1 > tiny.py && git add -A && git commit -qm lib && cd ..
         git init -q app && cd app && echo node_modules > .gitignore && echo .venv >> .gitignore
         git -c protocol.file.allow=always submodule --quiet add "$PWD/../lib-origin" lib
-        git add -A && git commit -qm start
-        echo '#!/bin/sh' > .git/hooks/pre-push && echo '{"name": "app", "version": "1.0.0"}' > package.json
+        mkdir -p .github/workflows && echo 1 > {_CI} && git add -A && git commit -qm start
+        git switch -qc ci && echo 2 > {_CI} && git commit -qam ci && git switch -q main
+        git clone -q . ../upstream && cd ../upstream && echo 3 > {_CI}.more && git add -A && git commit -qm more
+        cd ../app
+        echo '#!/bin/sh' > .git/hooks/pre-push && echo '{{"name": "app", "version": "1.0.0"}}' > package.json
     """
     subprocess.run(["bash", "-ec", script], cwd=work, env=environment, check=True, capture_output=True)
 

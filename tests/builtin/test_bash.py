@@ -288,7 +288,8 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
     git commit -qm one
     echo 'git switch -q more' > switch.sh && mkdir -p .github/workflows && echo one > .github/workflows/ci.yml
     git add . && git commit -qm ci && git switch -qc more && echo two > .github/workflows/ci.yml
-    git commit -qam two && git switch -q main && git switch -qc other && echo two > .pre-commit-config.yaml && git add .
+    git commit -qam two && git switch -q main
+    git switch -qc other && echo two > .pre-commit-config.yaml && git add .
     git commit -qm two && git switch -q main"""
     subprocess.run(["bash", "-ec", set_up], cwd=tmp_path, check=True)
 

@@ -22,8 +22,11 @@ from gripfast.call.rules import Permissions
 from gripfast.host.files import sweep
 from gripfast.host.files import watch as watching
 from gripfast.host.files.scope import Scope
+from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
 from gripfast.host.record.undo import UndoResult
+from gripfast.host.shell import shells
+from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.messages import ToolCall
 from trees import tree_of
 
@@ -697,3 +700,27 @@ async def test_a_call_that_ends_after_its_session_leaves_no_file_open(root: Path
 
 def fd_is_open(fd: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{fd}")
+
+
+@pytest.mark.parametrize("level", ["bwrap", "landlock"])
+async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back_are_not(
+    level: str, root: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = Sandbox("landlock") if level == "landlock" and landlock_version() else choose("auto")
+    if chosen.level != level:
+        pytest.skip(f"{level} does not work here: {chosen.faults}")
+    monkeypatch.setattr(shells, "choose", lambda _: chosen)
+    ci = root / ".github/workflows/ci.yml"
+    ci.parent.mkdir(parents=True)
+    ci.write_text("one\n")
+    set_up = """git init -qb main .; git config user.email a@b; git config user.name a; git add .; git commit -qm one
+    git switch -qc other; echo two > .github/workflows/ci.yml; echo x > .github/workflows/new.yml; git add .
+    git commit -qm two; git switch -q main"""
+    subprocess.run(["bash", "-ec", set_up], cwd=root, check=True)
+    async with opened(root, sandbox="auto") as session:
+        text = await bash(session, "git status -s; echo three > .github/workflows/ci.yml; git add .")
+        assert "[taken out of the workspace: .github/workflows/ci.yml (a protected file that a command" in text
+        assert "changed .github" not in text and "created .github" not in text
+        text = await bash(session, "git reset -q; git switch -q other")
+        assert "created .github/workflows/new.yml; changed .github/workflows/ci.yml" in text
+        assert ci.read_text() == "two\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Annotated, Any
@@ -183,6 +184,8 @@ async def _run(
         await to_thread.run_sync(follow, watch, lambda: shells.is_running(ended))
         notes = [_goes_on(ended), *changed_files(changes, fs)]
         return TextResult(with_notes(text, notes), streamed.ref)
+    replaced = {item.path for item in ended.quarantined if item.was_replaced}
+    changes = replace(changes, changed=tuple(path for path in changes.changed if path not in replaced))
     notes = [*ending(ended, how.timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
     notes += [*taken_out(ended.quarantined, fs), *_refused(ended, fs, shells)]
     notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]

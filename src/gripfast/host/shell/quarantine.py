@@ -44,6 +44,11 @@ class Quarantined:
         return place if is_copied else self._folder / _TAKEN
 
     @property
+    def was_replaced(self) -> bool:
+        """Whether the file is there again as it was before the command."""
+        return self.reason.startswith(CHANGED)
+
+    @property
     def _folder(self) -> Path:
         return _folder() / self.id
 
@@ -144,7 +149,7 @@ def shown(item: Quarantined) -> str:
 
 def release(item: Quarantined) -> None:
     """Puts it back where it was. Raises Conflict if something else is there now."""
-    if os.path.lexists(item.path) and not item.reason.startswith(("settings", CHANGED)):
+    if os.path.lexists(item.path) and not item.was_replaced and not item.reason.startswith("settings"):
         raise Conflict(f"{item.path!r} exists; move it away first, or copy what you need from {str(item.content)!r}")
     item.detach()
     try:

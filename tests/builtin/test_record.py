@@ -709,7 +709,11 @@ async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back
     chosen = Sandbox("landlock") if level == "landlock" and landlock_version() else choose("auto")
     if chosen.level != level:
         pytest.skip(f"{level} does not work here: {chosen.faults}")
-    monkeypatch.setattr(shells, "choose", lambda _: chosen)
+
+    def always(_: object) -> Sandbox:
+        return chosen
+
+    monkeypatch.setattr(shells, "choose", always)
     ci = root / ".github/workflows/ci.yml"
     ci.parent.mkdir(parents=True)
     ci.write_text("one\n")

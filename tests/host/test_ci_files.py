@@ -163,30 +163,30 @@ def test_a_pull_brings_ci_files_that_are_new(rebase: str, sandbox: str, root: Pa
 
 
 ATTACKS = (
-    f"echo x >> {CI}",
-    f"echo x >> {CI}; git add .",
-    f"echo x >> {CI}; git commit -qam x",
-    f"echo x >> {CI}; git commit -qa --amend --no-edit",
+    f"echo $EPOCHREALTIME >> {CI}",
+    f"echo $EPOCHREALTIME >> {CI}; git add .",
+    f"echo $EPOCHREALTIME >> {CI}; git commit -qam x",
+    f"echo $EPOCHREALTIME >> {CI}; git commit -qa --amend --no-edit",
     f"rm {CI}",
     f"cp code {CI}",
     "rm -r .github; ln -s {out} .github",
     "git mv .github/workflows .github/w; ln -s w .github/workflows",
     "mv .github/workflows .github/w; ln -s w .github/workflows",
-    "rm -rf .github; echo x > .github",
-    f"rm {CI}; mkdir {CI}; echo x > {CI}/x",
+    "rm -rf .github; echo $EPOCHREALTIME > .github",
+    f"rm {CI}; mkdir {CI}; echo $EPOCHREALTIME > {CI}/x",
     f"rm {CI}; mkfifo {CI}",
     f"rm {CI}; ln -s ../../code {CI}; git add .",
-    f"git show other:{CI} > c; rm {CI}; ln c {CI}; git add {CI}",
-    f"git init -q .github; echo x > .github/workflows/x.yml; echo x >> {CI}",
+    f"git checkout -q other -- {CI}; ln {CI} c",
+    f"git init -q .github; echo $EPOCHREALTIME > .github/workflows/x.yml; echo $EPOCHREALTIME >> {CI}",
     f"git show other:{CI} > {CI}",
     f"export GIT_INDEX_FILE=$PWD/.git/i; cp .git/index .git/i; git checkout -q other -- {CI}",
-    f"mv .git .g 2>/dev/null && git init -q && git add . ; echo x >> {CI}; git add .",
+    f"mv .git .g 2>/dev/null && git init -q && git add . ; echo $EPOCHREALTIME >> {CI}; git add .",
     f"chmod +x {CI}",
-    f"git merge -q other; git show both:{CI} > {CI}; git add .; echo y >> {CI}",
+    f"git merge -q other; git show both:{CI} > {CI}; git add .; echo $EPOCHREALTIME >> {CI}",
     "for i in $(seq 1100); do echo > .github/workflows/$i; done",
-    f"echo x >> {CI}; touch .git/index.lock",
-    f"echo x >> {CI}; rm .git/index; mkfifo .git/index",
-    f"cp .git/index i; rm .git/index; ln -s ../i .git/index; echo x >> {CI}; git add .",
+    f"echo $EPOCHREALTIME >> {CI}; touch .git/index.lock",
+    f"echo $EPOCHREALTIME >> {CI}; rm .git/index; mkfifo .git/index",
+    f"cp .git/index i; rm .git/index; ln -s ../i .git/index; echo $EPOCHREALTIME >> {CI}; git add .",
     f"chmod 0 .github/workflows; chmod 0 {CI}",
 )
 
@@ -321,7 +321,7 @@ def test_what_the_user_edits_while_a_command_runs_stays(root: Path) -> None:
             ended = await shells.run(f"git status; echo x > {CI} && false", ignore)
             assert [item.path for item in ended.quarantined] == [f"{root}/{CI}"]
             (root / CI).write_text("mine again\n")
-            await shells.run("touch stop", ignore)
+            (root / "stop").touch()
             while shells.is_running(shell):
                 await anyio.sleep(0.01)
             assert await shells.late_names(shell) == []

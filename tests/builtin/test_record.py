@@ -381,6 +381,20 @@ async def test_old_records_go_first_and_the_current_one_never(root: Path, state:
     assert sessions_of(str(root)) == ["now", "last"]
 
 
+async def test_records_that_were_tidied_just_now_are_not_looked_at_again(root: Path, state: Path) -> None:
+    async with opened(root, id="old") as session:
+        await session.call("Read", {"file_path": "a"})
+    os.utime(session.record.file, (1, 1))
+    async with opened(root, id="soon"):
+        pass
+    assert sessions_of(str(root)) == ["old", "soon"]
+    (stamp,) = state.rglob("tidied")
+    os.utime(stamp, (1, 1))
+    async with opened(root, id="later"):
+        pass
+    assert sessions_of(str(root)) == ["soon", "later"]
+
+
 async def test_what_no_call_refers_to_is_removed_at_the_end(root: Path, state: Path) -> None:
     (root / "big").write_bytes(b"b" * 100_000)
     async with opened(root) as session:

@@ -23,7 +23,6 @@ from gripfast.host.files.opened import OpenFile
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.pdf import pdf_pages
 from gripfast.messages import ImagePart, Part, TextPart
-from gripfast.outline.languages import language_of
 from gripfast.records import dataclass
 from gripfast.text.cut import whole_characters
 
@@ -69,6 +68,8 @@ def _with_hint(answer: str | list[Part], shown: str) -> str | list[Part]:
     a last line without one is ours."""
     if not isinstance(answer, str) or not answer.startswith("[lines ", answer.rfind("\n") + 1):
         return answer
+    from gripfast.outline.languages import language_of  # noqa: PLC0415 - only for what continues past the window
+
     return f'{answer}\n[outline(path="{shown}") shows what it defines]' if language_of(shown) else answer
 
 

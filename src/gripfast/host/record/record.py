@@ -31,6 +31,7 @@ from gripfast.host.record.shelf import (
     mark_unfinished,
     session_directory,
     tidy,
+    tidying_is_due,
 )
 from gripfast.host.record.states import ABSENT, PathState, file_state, state_of
 from gripfast.host.record.transaction import recover
@@ -104,7 +105,8 @@ class Record:
             recover(self.fs, self.journals)
             if not self.file.exists():
                 self._append({"record": VERSION, "session": self.session, "roots": list(self.fs.roots)})
-            self._start_tidying()
+            if tidying_is_due(self.options):
+                self._start_tidying()
 
     def _start_tidying(self) -> None:
         thread = threading.Thread(target=self._tidy, daemon=True)

@@ -18,6 +18,7 @@ from gripfast.records import dataclass
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
 _UNFINISHED = "unfinished"
 _DAY = 86_400.0
+_TIDY_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,21 @@ def was_cut_off(directory: Path) -> bool:
     return True
 
 
+def tidying_is_due(options: RecordOptions) -> bool:
+    """Whether the records were not tidied lately with the same options. Looking at them all takes longer than a short
+    session; one that writes much tidies anyway."""
+    stamp = _stamp()
+    try:
+        since = time.time() - stamp.stat().st_mtime
+        return not 0 <= since < _TIDY_SECONDS or stamp.read_text(encoding="utf-8") != repr(options)
+    except (OSError, ValueError):
+        return True
+
+
+def _stamp() -> Path:
+    return state_directory() / "record" / "tidied"
+
+
 def tidy(options: RecordOptions) -> int:
     """Removes the records that are too old, then the oldest until the rest fits; none that is in use. Gives the bytes
     that are left."""
@@ -164,6 +180,7 @@ def tidy(options: RecordOptions) -> int:
         is_old = time.time() - last_used(directory) > options.days * _DAY
         if (is_old or total > options.quota) and _removed(directory):
             total -= sizes[directory]
+    _stamp().write_text(repr(options), encoding="utf-8")
     return total
 
 

@@ -147,7 +147,7 @@ def _workspace() -> Permissions:
 def _trusted() -> Permissions:
     not_lightly = [f"{program} *" for program in NOT_LIGHTLY]
     asked = _for_commands([*not_lightly, *SHELLS_THAT_READ], "ask")
-    losing = [PermissionRule("effect:run", f"{program} *", "ask", undoable=True) for program in LOSING]
+    losing = [_own("effect:run", f"{program} *", "ask", undoable=True) for program in LOSING]
     return Permissions("allow", [*_removing(REMOVING_TREES), *_for_commands(TAKEN_BACK, "allow"), *asked, *losing])
 
 

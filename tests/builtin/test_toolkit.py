@@ -16,6 +16,7 @@ from gripfast.builtin.catalog import Catalog, ToolName
 from gripfast.builtin.toolkit import AgentTools, Policy, WriteScope
 from gripfast.builtin.tools import TOOLS
 from gripfast.errors import InvalidArgument, NotDirectory, NotFound
+from gripfast.framework.arguments import Arguments
 from searching import make
 
 ALL: Policy = {"default_policy": "allow"}
@@ -70,7 +71,9 @@ def test_an_editor_knows_every_tool_by_name() -> None:
 @pytest.mark.parametrize("name", list(ToolCatalog))
 def test_a_method_has_the_arguments_and_defaults_of_its_tool(name: str) -> None:
     method = inspect.signature(getattr(AgentTools, name.replace("-", "_"))).parameters
-    fields = ToolCatalog[name].arguments.model.model_fields
+    arguments = ToolCatalog[name].arguments
+    assert isinstance(arguments, Arguments)
+    fields = arguments.model.model_fields
     ours = {parameter: method[parameter] for parameter in method if parameter != "self"}
     theirs = {(field.alias or key).lstrip("-"): field for key, field in fields.items()}
     assert list(ours) == list(theirs) or set(ours) == set(theirs)

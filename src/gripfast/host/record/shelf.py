@@ -180,6 +180,7 @@ def tidy(options: RecordOptions) -> int:
         is_old = time.time() - last_used(directory) > options.days * _DAY
         if (is_old or total > options.quota) and _removed(directory):
             total -= sizes[directory]
+    _stamp().touch(mode=0o600)
     _stamp().write_text(repr(options), encoding="utf-8")
     return total
 

@@ -690,3 +690,25 @@ async def test_a_blank_command_is_refused_before_anybody_is_asked(tmp_path: Path
         answer = await session.call("Bash", {"command": command})
     assert answer.error is not None and answer.error.message == "`command`: is blank; give a command"
     assert (answer.error.code, asked) == ("INVALID_ARGUMENT", [])
+
+
+@pytest.mark.anyio
+async def test_control_characters_in_an_output_are_counted_when_they_are_left_out(tmp_path: Path) -> None:
+    async with open_session(Scope.workspace(tmp_path), cache=OutputCache()) as session:
+        answer = await session.call("Bash", {"command": "printf 'a\\0\\001b\\033[31mred\\033[0m\\r\\n'"})
+        assert answer.text == "abred\n[2 control characters left out]"
+        assert (await session.call("Bash", {"command": "printf '\\a50%%\\rdone\\b\\n'"})).text == "done\n"
+
+
+@pytest.mark.anyio
+async def test_a_shell_that_had_ended_is_told_with_its_exit_code_when_it_is_killed(tmp_path: Path) -> None:
+    async with open_session(Scope.workspace(tmp_path), cache=OutputCache()) as session:
+        for code in (0, 7):
+            started = await session.call("Bash", {"command": f"exit {code}", "run_in_background": True})
+            name = started.text.split()[0].removeprefix("[")
+            await session.call("BashOutput", {"bash_id": name, "wait_ms": 20_000})
+            with anyio.fail_after(60):
+                while f"exit code {code}" not in (await session.call("BashOutput", {"bash_id": name})).text:
+                    await anyio.sleep(0.05)
+            killed = await session.call("KillBash", {"bash_id": name})
+            assert killed.text.startswith(f"[{name} had already ended") and f"\n[exit code {code}]" in killed.text

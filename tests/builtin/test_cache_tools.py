@@ -66,7 +66,7 @@ async def test_a_window_is_numbered_like_read_and_says_how_to_go_on(session: Ses
     message = await session.call("tool_output_cache", {"ref_id": ref, "offset": 9_999, "limit": 2})
     assert message.content == (
         " 10000\tnumber 9999\n 10001\tnumber 10000\n"
-        f'[lines 10000-10001 of 20000; continue with tool_output_cache(ref_id="{ref}", offset=10001)]'
+        f'[lines 10000-10001 of 20000; continue with tool_output_cache(ref_id="{ref}", offset=10001, limit=2)]'
     )
     assert message.output_ref is None
 
@@ -106,7 +106,7 @@ async def test_a_long_line_is_clipped_in_a_window_and_shown_around_the_match_in_
     assert "needle" in found.text
     row, note = found.text.split("\n")
     assert row.endswith("yyy [198506 bytes cut]")
-    assert note == f'[a cut line is read with tool_output_cache(ref_id="{ref}", offset=0, line_offset=199500)]'
+    assert note == f'[the rest of line 1: tool_output_cache(ref_id="{ref}", offset=0, line_offset=201500)]'
 
 
 async def test_a_search_shows_context_groups_and_the_true_total(session: Session) -> None:
@@ -213,7 +213,7 @@ async def test_every_byte_of_a_cut_line_can_be_read_by_the_calls_the_notes_name(
 
 
 async def test_an_answer_in_one_line_of_json_that_was_trimmed_can_be_read_whole(session: Session) -> None:
-    messages = [await session.call("one_line", {"size": 5_000}) for _ in range(3)]
+    messages = [await session.call("one_line", {"size": 4_000}) for _ in range(3)]
     trimmed = session.cache.trim(messages, budget=3_000)
     ref = trimmed[0].text.split("ref=")[1].rstrip("]")
     first = (await session.call("tool_output_cache", {"ref_id": ref})).text

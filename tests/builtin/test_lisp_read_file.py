@@ -384,3 +384,14 @@ def test_notices_at_the_size_limit_are_true(read: Read, tmp_path: Path) -> None:
     assert f"cut after {len(cut['content'].splitlines())} lines; 20000 lines match" in cut["meta"]["notice"]
     (tmp_path / "many.lisp").write_text("(defun f (a b c d e f g h i j k l m n) 1)\n" * 9_000, encoding="utf-8")
     assert "use a pattern with only_matches" in read("many.lisp", limit=50_000)["meta"]["notice"]
+
+
+def test_only_matches_shows_the_package_in_force_and_no_other(read: Read, tmp_path: Path) -> None:
+    packages = "".join(f"(in-package :p{n})\n\n(defun f{n} (x)\n  x)\n\n" for n in range(5))
+    (tmp_path / "many.lisp").write_text(packages, encoding="utf-8")
+    found = read("many.lisp", name_pattern="^f[13]$", only_matches=True)["content"]
+    assert [line.split("\t")[1] for line in found.split("\n") if "(" in line] == [
+        *("(in-package :p1)", "(defun f1 (x)"),
+        *("(in-package :p3)", "(defun f3 (x)"),
+    ]
+    assert read("many.lisp", name_pattern="^nothing$", only_matches=True)["content"] == ""

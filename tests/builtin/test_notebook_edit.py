@@ -145,3 +145,9 @@ def test_any_notebook_in_any_layout_has_one_cell_changed(
         assert "".join(after[cell - 1].pop("source")) == source
         expected[cell - 1].pop("source")
     assert after == expected
+
+
+async def test_a_file_of_another_kind_is_refused_before_it_has_to_be_read(bench: Bench) -> None:
+    bench.put("a.py", "x = 1\n")
+    message = await bench.fails("INVALID_ARGUMENT", "NotebookEdit", notebook_path="a.py", cell=1, new_source="x")
+    assert message == "`a.py` is not a notebook (.ipynb); use Edit"

@@ -7,8 +7,10 @@ import os
 import pytest
 
 from builtin.conftest import Bench
+from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import open_session
 from gripfast.host.files.scope import Scope
+from gripfast.host.shell.sandbox import choose
 
 pytestmark = pytest.mark.anyio
 
@@ -80,3 +82,20 @@ async def test_places_that_are_closed_stay_closed(bench: Bench) -> None:
     for path in ("/etc/x", "../x", ".git/config", ".mcp.json"):
         await bench.fails("SANDBOX_VIOLATION", "Write", file_path=path, content="x")
     assert os.listdir(bench.root) == []
+
+
+async def test_a_file_in_tmp_is_said_to_be_the_sessions_own(bench: Bench) -> None:
+    if choose().level != "bwrap":
+        pytest.skip("no bubblewrap here, so commands see the machine's /tmp")
+    async with open_session(Scope.workspace(bench.root)) as session:
+        answer = await session.call("Write", {"file_path": "/tmp/a.txt", "content": "x"})
+        private = "/tmp is private to this session: the user can't see it"
+        assert answer.text == f"created `/tmp/a.txt` ({private}): 1 bytes, 1 lines"
+        assert "private" not in (await session.call("Write", {"file_path": "a.txt", "content": "x"})).text
+
+
+async def test_a_refusal_by_the_read_only_rules_says_that_the_session_is_read_only(bench: Bench) -> None:
+    async with open_session(Scope.workspace(bench.root), permissions=rule_set("read-only")) as session:
+        for name, arguments in (("Write", {"file_path": "a", "content": "x"}), ("Bash", {"command": "touch a"})):
+            answer = await session.call(name, arguments)
+            assert answer.text.endswith("; this session is read-only"), answer.text

@@ -13,7 +13,7 @@ from anyio import to_thread
 from pydantic import AfterValidator
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import changed_files, ending, printed, taken_out, with_notes, would_change
+from gripfast.builtin.endings import changed_files, ending, left_out, printed, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes, stuck_files, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
@@ -186,7 +186,12 @@ async def _run(
         return TextResult(with_notes(text, notes), streamed.ref)
     replaced = {item.path for item in ended.quarantined if item.was_replaced}
     changes = replace(changes, changed=tuple(path for path in changes.changed if path not in replaced))
-    notes = [*ending(ended, how.timeout), *_directory_note(ended, directory, fs), *changed_files(changes, fs)]
+    notes = [
+        *left_out(streamed.text),
+        *ending(ended, how.timeout),
+        *_directory_note(ended, directory, fs),
+        *changed_files(changes, fs),
+    ]
     notes += [*taken_out(ended.quarantined, fs), *_refused(ended, fs, shells)]
     notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)

@@ -216,6 +216,7 @@ def _permissions(table: PermissionsTable, programs: Mapping[str, Program], path:
         [*rules, *base.rules],
         inside_only=base.inside_only if table.inside_only is None else table.inside_only,
         unknown_reads=base.unknown_reads,
+        remark="" if table.default_action else base.remark,
         programs=programs,
     )
 

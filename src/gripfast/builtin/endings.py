@@ -13,7 +13,7 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.colours import has_colours
 from gripfast.text.escape import escaped
-from gripfast.text.terminal import plain
+from gripfast.text.terminal import controls_in, plain
 
 SHOWN = 20
 _MANY = 8
@@ -30,6 +30,12 @@ def printed(text: str) -> str:
     if witness is not None and has_colours(text):
         witness.command_printed(text)
     return plain(text)
+
+
+def left_out(text: str) -> Iterator[str]:
+    """A note on what a command printed that is not text."""
+    if count := controls_in(text):
+        yield f"[{count} control character{'s' if count > 1 else ''} left out]"
 
 
 def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:

@@ -33,7 +33,8 @@ async def kill_bash(
     ended_before = shells.look(bash_id).ended is not None
     shell = await shells.kill(bash_id)
     notes = [*taken_out(await shells.late_names(shell), fs)]
-    if ended_before:
-        return "\n".join([f"[{shell.name} had already ended; what it left running is ended now]", *notes])
     how = list(ending(shell.ended)) if shell.ended else []
+    if ended_before:
+        how = how or ["[exit code 0]"]
+        return "\n".join([f"[{shell.name} had already ended; what it left running is ended now]", *how, *notes])
     return "\n".join([f"[{shell.name}]", *how, *notes])

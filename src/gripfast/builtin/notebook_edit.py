@@ -49,6 +49,8 @@ def notebook_edit(
     shown = fs.show(notebook_path)
     if edit_mode == "delete" and (new_source or cell_type):
         raise InvalidArgument("delete takes neither new_source nor cell_type; leave them out")
+    if not shown.endswith(".ipynb"):
+        raise InvalidArgument(f"`{shown}` is not a notebook (.ipynb); use Edit")
     plan: Plan | None = None
 
     def compute(before: bytes | None) -> bytes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
-from gripfast.call.cache import CAP
+from gripfast.call.cache import CAP, PIECE
 from gripfast.records import dataclass
+
+__all__ = ["LONGEST_LINE", "PIECE", "ROOM", "Clipped", "clipped", "cut_note", "numbered", "numbered_piece"]
 
 LONGEST_LINE = 2_000
 ROOM = CAP - 1_024  # bytes for lines; the rest is for the notes below them

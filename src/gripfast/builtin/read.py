@@ -9,7 +9,7 @@ from typing import Annotated
 
 from gripfast.builtin.images import media_type, picture
 from gripfast.builtin.keys import FS, OFFERED, READS
-from gripfast.builtin.numbered import LONGEST_LINE, ROOM, clipped, cut_note, numbered, numbered_piece
+from gripfast.builtin.numbered import LONGEST_LINE, PIECE, ROOM, clipped, cut_note, numbered, numbered_piece
 from gripfast.errors import BinaryNotSupported, InvalidArgument, SizeLimitExceeded
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import in_thread, tool
@@ -29,6 +29,7 @@ from gripfast.text.cut import whole_characters
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 MOST_PAGES = 20
+LIMIT = 2000
 SMALL, SMALL_NOTEBOOK = 1024 * 1024, 128 * 1024
 _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
@@ -46,7 +47,7 @@ _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 async def read(
     file_path: Annotated[WorkPath, Field(description="Absolute or workspace-relative.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
-    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most; long ones are cut.", ge=1)] = 2000,
+    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most; long ones are cut.", ge=1)] = LIMIT,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
     pages: Annotated[str | None, Field(description="PDF pages like 1-5, at most 20.")] = None,
     *,
@@ -109,7 +110,7 @@ def _answer(fs: ScopedFs, file: OpenFile, shown: str, wanted: ReadRequest, ctx: 
     if media_type(head) is not None:
         return _image(file, shown)
     if head.startswith(b"%PDF-"):
-        return _pdf(file, shown, wanted.pages, ctx)
+        return "\n".join([_pdf(file, shown, wanted.pages, ctx), *_unused(wanted)])
     if wanted.pages is not None:
         raise InvalidArgument(f"`pages` works only for PDF files, and `{shown}` is not one; use offset and limit")
     if is_binary(head):
@@ -137,7 +138,7 @@ def _whole(file: OpenFile, shown: str, largest: int = LARGEST_DOCUMENT) -> bytes
 def _text(file: OpenFile, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
     encoding = None if file.form.wide else encoding
     if wanted.line_offset:
-        return _piece(file.piece(wanted.offset, wanted.line_offset, ROOM), shown, wanted, encoding)
+        return _piece(file.piece(wanted.offset, wanted.line_offset, PIECE), shown, wanted, encoding)
     return _lines(file.window(wanted.offset, wanted.limit, budget=ROOM), shown, wanted, encoding)
 
 
@@ -175,8 +176,6 @@ def _piece(piece: LinePiece | None, shown: str, wanted: ReadRequest, encoding: s
         return f"[line {number} of `{shown}` {size}; line_offset {wanted.line_offset} is past the end]"
     data = whole_characters(piece.data, encoding)
     form = shown_form(data, encoding)
-    if len(data.decode(form.codec, "backslashreplace").encode()) > ROOM:
-        data = whole_characters(data[: ROOM // 4], encoding)  # a byte takes at most four: `\xNN`
     end = wanted.line_offset + len(data)
     text = data.decode(form.codec, "backslashreplace")
     row = numbered_piece(number, text, wanted.line_offset, piece.length - end)
@@ -206,7 +205,7 @@ def _notes(window: LineWindow, count: int, shown: str, wanted: ReadRequest) -> l
     total = f" of {window.total}" if window.total is not None else ""
     cut = " (64 KiB at most)" if count < wanted.limit else ""
     following = last if window.first > 0 else last + 1
-    limit = f", limit={wanted.limit}" if wanted.limit != 2000 else ""
+    limit = f", limit={wanted.limit}" if wanted.limit != LIMIT else ""
     call = _call(shown, f"offset={following}{limit}")
     return [f"[lines {window.first} to {last}{total} shown{cut}; continue with {call}]"]
 
@@ -247,6 +246,12 @@ def _pdf(file: OpenFile, shown: str, pages: str | None, ctx: ToolContext) -> str
     return "\n".join(rows)
 
 
+def _unused(wanted: ReadRequest) -> list[str]:
+    if wanted.offset or wanted.line_offset or wanted.limit != LIMIT:
+        return ["[offset and limit are not used for a PDF; choose with pages]"]
+    return []
+
+
 def _page_range(pages: str | None) -> tuple[int, int]:
     if pages is None:
         return 1, MOST_PAGES
@@ -263,7 +268,7 @@ def _cells(text: str, pictures: list[ImagePart], shown: str, wanted: ReadRequest
     total = count_lines(data_chunks(data))
     here = replace(wanted, offset=wanted.offset if wanted.offset >= 0 else max(0, total + wanted.offset))
     if here.line_offset:
-        answer = _piece(line_piece(data_chunks(data), here.offset, here.line_offset, ROOM), shown, here, None)
+        answer = _piece(line_piece(data_chunks(data), here.offset, here.line_offset, PIECE), shown, here, None)
     else:
         found = window(data_chunks(data), here.offset, here.limit, budget=ROOM, count=True)
         answer = _lines(found, shown, here, None)

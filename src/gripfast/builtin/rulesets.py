@@ -131,7 +131,7 @@ def _working() -> list[PermissionRule]:
 
 def _read_only() -> Permissions:
     tools = _for_tools(["effect:read", *_of_the_session()], "allow")
-    return Permissions("deny", [*tools, *_looking()], inside_only=True)
+    return Permissions("deny", [*tools, *_looking()], inside_only=True, remark="this session is read-only")
 
 
 def _removing(programs: Iterable[str]) -> list[PermissionRule]:

@@ -13,6 +13,8 @@ from gripfast.framework.fields import Field
 from gripfast.messages import Part, TextPart
 from gripfast.text.terminal import plain
 
+LIMIT = 2000
+
 
 @tool(
     later=True,
@@ -29,14 +31,14 @@ from gripfast.text.terminal import plain
 async def tool_output_cache(
     ref_id: Annotated[str, Field(description="The ref in that output.")],
     offset: Annotated[int, Field(description="Lines to skip; negative: from the end.")] = 0,
-    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most.", ge=1)] = 2000,
+    limit: Annotated[int, Field(description="Lines to return, 64 KiB at most.", ge=1)] = LIMIT,
     line_offset: Annotated[int, Field(description="Bytes to skip in the first line.", ge=0)] = 0,
     *,
     cache: Annotated[OutputCache, Depends(CACHE)],
 ) -> str | list[Part]:
     """Reads a tool's output that was cut or trimmed, with numbered lines."""
     window = await cache.window(ref_id, offset, limit, line_offset=line_offset)
-    text = "\n".join([*_numbered(window), *_footer(ref_id, window)])
+    text = "\n".join([*_numbered(window), *_footer(ref_id, window, limit)])
     return [TextPart(text), *window.parts] if window.parts else text
 
 
@@ -45,7 +47,7 @@ def _numbered(window: OutputWindow) -> list[str]:
     return [numbered_piece(line.number, plain(line.text), line.start, line.cut) for line in window.lines]
 
 
-def _footer(ref_id: str, window: OutputWindow) -> list[str]:
+def _footer(ref_id: str, window: OutputWindow, limit: int) -> list[str]:
     """What is not shown, with the call that shows it."""
     last = window.first + len(window.lines)
     cuts = [(line.number, line.end) for line in window.lines if line.cut]
@@ -55,4 +57,5 @@ def _footer(ref_id: str, window: OutputWindow) -> list[str]:
     if last == window.total:
         return notes
     lines = f"lines {window.first + 1}-{last} of {window.total}"
-    return [*notes, f'[{lines}; continue with tool_output_cache(ref_id="{ref_id}", offset={last})]']
+    size = f", limit={limit}" if limit != LIMIT else ""
+    return [*notes, f'[{lines}; continue with tool_output_cache(ref_id="{ref_id}", offset={last}{size})]']

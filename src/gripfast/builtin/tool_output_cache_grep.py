@@ -63,9 +63,9 @@ def _within_cap(rows: Iterator[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
 def _long_line(found: OutputMatches, ref_id: str) -> list[str]:
     """The call that reads on in the first line that is cut."""
     for hit in found.hits:
-        if hit.cut_at is not None:
-            place = f"offset={hit.number - 1}, line_offset={hit.cut_at}"
-            return [f'[a cut line is read with tool_output_cache(ref_id="{ref_id}", {place})]']
+        if hit.rest_at is not None:
+            place = f"offset={hit.number - 1}, line_offset={hit.rest_at}"
+            return [f'[the rest of line {hit.number}: tool_output_cache(ref_id="{ref_id}", {place})]']
     return []
 
 

@@ -43,6 +43,7 @@ def write(
     newline stay."""
     change = fs.write(file_path, content, reads=reads, last_word=ctx.check_cancelled)
     shown = display_path(fs, file_path, change.real)
+    shown += " (/tmp is private to this session: the user can't see it)" if fs.is_private(change.real) else ""
     size = len(change.after)
     if change.before is None:
         return f"created {shown}: {size} bytes, {counted(b'', change.after)[0]} lines"

@@ -48,8 +48,8 @@ class Permissions:
 
     `inside_only` asks before anything that points outside the workspace, whose absolute paths are `roots`.
     `programs` adds tables of options, by leading words. `narrowed_by` are rules that can only restrict further.
-    `unknown_reads`, for sandboxed commands: they may read places that only the shell knows. `facts` is what is known
-    about the machine.
+    `unknown_reads`, for sandboxed commands: they may read places that only the shell knows. `remark` is said with
+    what the default denies. `facts` is what is known about the machine.
     """
 
     default_action: Action
@@ -59,6 +59,7 @@ class Permissions:
     roots: tuple[str, ...] = ()
     narrowed_by: tuple[Permissions, ...] = ()
     unknown_reads: bool = False
+    remark: str = ""
     facts: Facts = field(default=NOTHING_KNOWN, repr=False, compare=False)
     _ready: dict[tuple[str, str, tuple[str, ...]], _Ready] = field(
         default_factory=dict[tuple[str, str, tuple[str, ...]], "_Ready"], init=False, repr=False, compare=False
@@ -252,7 +253,8 @@ def rules_hook(every: Permissions, spell: Spell) -> RulesHook:
         if decision.action == "allow":
             return Allow(decision.reason)
         if decision.action == "deny":
-            return Deny(decision.reason)
+            remark = f"; {every.remark}" if every.remark and decision.rule is None else ""
+            return Deny(f"{decision.reason}{remark}")
         token, covers = _always(tool, arguments, subjects)
         if tool.traits.effect == "run" and subjects:
             asked = _about_line(permissions, decision, token, covers)

@@ -63,7 +63,7 @@ def collapse(
     only_matches: bool = False,
 ) -> View:
     """The collapsed view of a text. `wanted(form, source)` decides which forms are shown in full; with
-    `only_matches` the others are left out."""
+    `only_matches` the others are left out, except for the in-package in force before each match."""
     return _Collapsing(text, dialect, wanted, Page(limit), only_matches).view()
 
 
@@ -118,6 +118,7 @@ class _Collapsing:
         self.problems: list[Problem] = []
         self.unseen: list[Unseen] = []
         self._counted, self._line = 0, 1
+        self._context: list[tuple[int, str]] = []  # with `only`: the form in force, shown before the next match
 
     def view(self) -> View:
         end = 0
@@ -151,17 +152,20 @@ class _Collapsing:
     def _show(self, unit: Unit, comment: list[str]) -> None:
         plan = list(self._plan(understand(self.text, unit, self.dialect), 0))
         asked_for = [entry.form for entry in plan if entry.whole and entry.form.kind != "context"]
+        first = self._line_of(unit.start)
         if self.only:
             plan = [entry for entry in plan if entry.whole]
-            comment = comment if asked_for else []
-            if not plan:
+            if not asked_for and not any(self._is_wanted(entry.form) for entry in plan):
+                self._context = [row for entry in plan for row in self._lines(entry)] or self._context
                 return
-        first = self._line_of(unit.start)
+            comment = comment if asked_for else []
         if self.page.full:
             self.page.cut = True
             self._note_unseen(first, asked_for)
             return
         self.expanded += bool(asked_for)
+        context, self._context = self._context, []
+        self.page.write(context)
         self.page.write(enumerate(comment, first - len(comment)))
         for entry in plan:
             self.page.write(self._lines(entry))

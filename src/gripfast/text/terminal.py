@@ -12,6 +12,7 @@ ESCAPES = re.compile(
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)?"
     "|\x1b[ -/]*[0-~]?"
 )
+_CONTROLS = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f]")  # not bell, backspace, tab, line ends, page feed
 _ODD_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 
@@ -23,6 +24,11 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return replaced(text, _removed, keep="\n\t")
+
+
+def controls_in(text: str) -> int:
+    """How many control characters `plain` takes out of a text, without those that belong to a terminal's display."""
+    return 0 if text.isascii() and text.isprintable() else len(_CONTROLS.findall(ESCAPES.sub("", text)))
 
 
 def _removed(char: str) -> str:

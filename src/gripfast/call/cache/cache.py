@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from gripfast.call.cache import trim as budget_of
-from gripfast.call.cache.lines import CAP, Card, LineCount, OutputLine, OutputLines, decode, encode
+from gripfast.call.cache.lines import CAP, PIECE, Card, LineCount, OutputLine, OutputLines, decode, encode
 from gripfast.call.cache.parts import cut_texts, lay_out, size_of
 from gripfast.call.cache.sink import ROOM, Sink, failed
 from gripfast.call.cache.store import Rows, Store, Stored, Writer
@@ -57,12 +57,12 @@ class OutputWindow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that matches, or is context of one; a long one is clipped, and `text` begins at byte `cut_at` of it."""
+    """A line that matches, or is context of one; of a long one, what is missing begins at byte `rest_at`."""
 
     number: int
     is_match: bool
     text: str
-    cut_at: int | None = None
+    rest_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class OutputCache:
         first = max(0, card.lines + offset) if offset < 0 else offset
         lines = OutputLines(card, lambda start, size: self._open().read(stored, start, size))
         if line_offset:
-            piece = lines.piece(first, line_offset, CAP - 2 * MARKER_ROOM)
+            piece = lines.piece(first, line_offset, PIECE)
             return OutputWindow((piece,) if piece else (), card.lines, first)
         shown = tuple(_within_cap(lines.window(first, limit, clip=CLIP)))
         last = first + len(shown)
@@ -264,7 +264,7 @@ class OutputCache:
         for row in found.rows:
             number = number + 1 if row.start == follows else lines.number_at(row.start)
             follows = row.start + row.length + 1
-            inside = row.start - lines.start_of(number - 1) + row.skipped if row.skipped is not None else None
+            inside = row.start - lines.start_of(number - 1) + row.rest_at if row.rest_at is not None else None
             hits.append(Hit(number, row.is_match, decode(row.text), inside))
         return OutputMatches(tuple(hits), found.matches, found.timed_out)
 

@@ -19,6 +19,8 @@ from gripfast.text.cut import character_start
 
 CAP = 64 * 1024
 """The most bytes of one output that go into a message, for every tool."""
+PIECE = 8_000
+"""Bytes of one line that are shown at once when it is read from its middle on."""
 
 BLOCK = 64 * 1024
 """Bytes covered by one entry of the line index."""

@@ -51,8 +51,9 @@ class Row(Protocol):
     @property
     def text(self) -> bytes: ...
     @property
-    def skipped(self) -> int | None:
-        """Where in the line `text` begins, in bytes; None if it is the whole line."""
+    def rest_at(self) -> int | None:
+        """The byte of the line where what is missing begins: after `text`, or before it if it is the end of the line;
+        None if `text` is the whole line."""
         ...
 
 

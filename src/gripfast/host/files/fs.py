@@ -26,6 +26,7 @@ from gripfast.host.files.writable import ProtectedName, writable
 from gripfast.host.files.writing import CurrentFile, FileChange, FileWriter
 from gripfast.host.kernel.mounts import Locality
 from gripfast.host.search.stop import Stop
+from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:
@@ -139,6 +140,10 @@ class ScopedFs:
         """What protects a name, in a few words: by the name itself or by where it leads."""
         places = self._paths.places
         return places.protected(self.real(path)) or places.protected(path.judged or "") or "a protected name"
+
+    def is_private(self, absolute: str) -> bool:
+        """Whether a real place is in the temporary directory that only this session sees, as `/tmp`."""
+        return bool(self.tmp.real) and self.tmp.is_tmp() and is_below(absolute, self.tmp.real)
 
     def write_refusal(self, absolute: str) -> str | None:
         """Why a real place can't be written, None if it can."""

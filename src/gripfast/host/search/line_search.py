@@ -53,7 +53,7 @@ class FoundRow:
     length: int
     is_match: bool
     text: bytes
-    skipped: int | None = None  # where in the line `text` begins; None if it is the whole line
+    rest_at: int | None = None  # where in the line the missing part begins; None if nothing is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,8 @@ class LineSearch:
     def _row(self, parsed: re.Match[bytes], text: bytes) -> FoundRow:
         is_match = parsed[1] is not None
         fed = int(parsed[2] if is_match else parsed[3])
-        shown, skipped = _clipped(text.removesuffix(b"\r"), int(parsed[1]) - 1 if is_match else 0)
-        return FoundRow(fed - bisect_right(self._folds, fed), len(text), is_match, shown, skipped)
+        shown, rest_at = _clipped(text.removesuffix(b"\r"), int(parsed[1]) - 1 if is_match else 0)
+        return FoundRow(fed - bisect_right(self._folds, fed), len(text), is_match, shown, rest_at)
 
     def _check(self, process: subprocess.Popen[bytes]) -> None:
         """Whether it ended well; being stopped, or having found enough, counts as well."""
@@ -234,14 +234,15 @@ def _count(output: IO[bytes]) -> int:
 
 
 def _clipped(text: bytes, column: int) -> tuple[bytes, int | None]:
-    """A long line cut around its match, with what is cut on either side, and where in it that begins."""
+    """A long line cut around its match, with what is cut on either side, and where the missing part begins: after
+    what is shown, or with the line if its end is shown."""
     if len(text) <= _SHOWN:
         return text, None
     start = character_start(text, max(0, min(column - _BEFORE, len(text) - _SHOWN)))
     end = character_start(text, min(len(text), start + _SHOWN))
     left = b"[%d bytes cut] " % start if start else b""
     right = b" [%d bytes cut]" % (len(text) - end) if end < len(text) else b""
-    return left + text[start:end] + right, start
+    return left + text[start:end] + right, end if right else 0
 
 
 def _refused(pattern: str, errors: str) -> InvalidRegex | Internal:

@@ -25,8 +25,8 @@ machine: run it on yours.
 """
 
 
-def write(run: Run, *, minutes: float, load: float, results: Path = RESULTS) -> None:
-    results.write_text(page(run, minutes=minutes, load=load), encoding="utf-8")
+def write(run: Run, *, minutes: float, load: float, results: Path = RESULTS, options: str = "") -> None:
+    results.write_text(page(run, minutes=minutes, load=load, options=options), encoding="utf-8")
     folder = results.parent / "charts"
     folder.mkdir(exist_ok=True)
     for name, chart in charts.of(run.rows).items():
@@ -34,20 +34,21 @@ def write(run: Run, *, minutes: float, load: float, results: Path = RESULTS) -> 
     print(f"wrote {results.name} and {folder.name}/")
 
 
-def page(run: Run, *, minutes: float, load: float) -> str:
+def page(run: Run, *, minutes: float, load: float, options: str = "") -> str:
+    """`options` are those of the command that say what was run."""
     groups = dict.fromkeys(row.group for row in run.rows)
     tables = [_table(name, [row for row in run.rows if row.group == name]) for name in groups]
-    return "\n".join([INTRO, _machine(run, minutes, load), *tables])
+    return "\n".join([INTRO, _machine(run, minutes, load, options), *tables])
 
 
-def _machine(run: Run, minutes: float, load: float) -> str:
+def _machine(run: Run, minutes: float, load: float, options: str) -> str:
     missed = sum(row.met is False for row in run.rows)
     met = sum(row.met is True for row in run.rows)
     absent = sum(row.measured == "not run" for row in run.rows)
     cores = os.cpu_count() or 1
     lines = [
         f"- **{met} figures met, {missed} missed, {absent} not run**",
-        f"- `scripts/bench{' --quick' if run.quick else ''}`, {minutes:.0f} minutes, on {platform.system()} "
+        f"- `scripts/bench{' --quick' if run.quick else ''}{options}`, {minutes:.0f} minutes, on {platform.system()} "
         f"{platform.release().split('-')[0]}, {cores} cores, Python {platform.python_version()}",
         "- " + ", ".join(_versions()),
         f"- the machine's load when it began: {load:.1f}"

@@ -44,7 +44,8 @@ def main() -> None:
     if options.page is None and (options.no_write or options.only):
         print("RESULTS.md is left as it is")
     else:
-        report.write(run, minutes=minutes, load=load, results=options.page or report.RESULTS)
+        only = "".join(f" --only {name}" for name in options.only or ())
+        report.write(run, minutes=minutes, load=load, results=options.page or report.RESULTS, options=only)
 
 
 @contextmanager

@@ -156,6 +156,9 @@ class GitView:
 
     def _git(self, command: Sequence[str], given: bytes = b"", **more: str) -> bytes:
         program = find_program("git", on_path=False)
+        alternates = f"{self._objects}/info/alternates"
+        if os.path.lexists(alternates):
+            _require_regular(alternates, _LARGEST_INDEX)  # git would wait for a pipe
         try:
             place = str(_empty_repository(_is_sha256(self._tree.common)))
             variables = {**_VARIABLES, "GIT_DIR": place, "GIT_OBJECT_DIRECTORY": self._objects, **more}
@@ -323,4 +326,4 @@ def _require_regular(path: str, largest: int) -> None:
     except OSError as fault:
         raise Unsure(str(fault)) from None
     if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
-        raise Unsure(f"{path} is no index")
+        raise Unsure(f"{path} is no plain file, or too large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -153,7 +154,7 @@ async def test_a_command_in_the_sandbox_cant_open_the_console(queue: QuestionQue
         link = console_link(console.stderr.readline())
         page, _, key = link.partition("?key=")
         async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
-            await shells.run(f"{shlex.quote(sys.executable)} thief.py {page} {console.pid}", feed)
+            await shells.run(f"{shlex.quote(os.path.realpath(sys.executable))} thief.py {page} {console.pid}", feed)
             await shells.run(f"cat {state}/* {state}/*/*; ls {state}", feed)
         console.terminate()
     text = printed.decode(errors="replace")

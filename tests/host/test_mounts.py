@@ -99,4 +99,4 @@ def test_what_is_mounted_later_is_noticed(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_locality_leaves_no_descriptor(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     assert Locality([str(tmp_path)]).all_local in (True, False)
-    assert os.listdir("/proc/self/fd") == before
+    assert set(os.listdir("/proc/self/fd")) <= set(before)  # what an earlier test left may be closed meanwhile

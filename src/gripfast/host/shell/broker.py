@@ -543,7 +543,7 @@ class Supervisor:
         a look may start `ps`."""
         if self.alone or time.monotonic() < self.look_at:
             return self.alone
-        empty = not descendants()
+        empty = _is_alone()
         self.look_at, self.pause = time.monotonic() + self.pause, min(self.pause * 2, _LONGEST_LOOK_SECONDS)
         return empty
 
@@ -681,7 +681,7 @@ def sweep(spare: Iterable[int] = ()) -> list[bytes]:
     until = time.monotonic() + SWEEP_SECONDS
     pause = 0.0005
     while True:
-        if None in reap() and (_MAY_ADOPT or not descendants(spare)):
+        if None in reap() and (_MAY_ADOPT or _is_alone(spare)):
             return []
         seen: set[int] = set()
         while fresh := [pid for pid in descendants(spare) if pid not in seen] or newest(seen, spare):
@@ -728,6 +728,11 @@ def descendants(spare: Iterable[int] = ()) -> list[int]:
         layer = [child for pid in layer for child in below.get(pid, ()) if child not in spare]
         found += layer
     return found
+
+
+def _is_alone(spare: Iterable[int] = ()) -> bool:
+    """Whether several looks in a row find nobody: one that forks and ends during a look may be missed by it."""
+    return not any(descendants(spare) for _ in range(3))
 
 
 # Supervisors that were killed, where orphans are not adopted: their sessions may have members still.

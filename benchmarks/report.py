@@ -26,6 +26,7 @@ machine: run it on yours.
 
 
 def write(run: Run, *, minutes: float, load: float, results: Path = RESULTS, options: str = "") -> None:
+    results.parent.mkdir(parents=True, exist_ok=True)
     results.write_text(page(run, minutes=minutes, load=load, options=options), encoding="utf-8")
     folder = results.parent / "charts"
     folder.mkdir(exist_ok=True)

@@ -61,7 +61,7 @@ class Server:
     def start(self) -> None:
         """Starts it, on the same port if it was started before."""
         words = [word if word != "127.0.0.1:0" else f"127.0.0.1:{self.port}" for word in self._words]
-        screen = self._screen.with_name(f"screen-{time.monotonic_ns()}")
+        screen = self.screen = self._screen.with_name(f"screen-{time.monotonic_ns()}")
         with open(screen, "wb") as file:
             self.process = subprocess.Popen(words, cwd=self._root, env=self._home, stderr=file)
         try:
@@ -114,6 +114,11 @@ class Server:
             return answer.status, answer.headers, answer.read().decode()
         finally:
             connection.close()
+
+    @property
+    def link(self) -> str:
+        """Opens its console once."""
+        return self._console
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

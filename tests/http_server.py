@@ -43,9 +43,20 @@ class Server:
             [*SERVE, "--http", "127.0.0.1:0", *more, *options],
             cwd=root, env={**os.environ, "XDG_STATE_HOME": str(home)}, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader: threading.Thread | None = None
+        try:
+            self._read_screen("json" in options)
+        except BaseException:
+            self.close()
+            raise
+        own = home / "gripfast" / "http-token"
+        self.token = own.read_text(encoding="ascii").strip() if own.exists() else ""
+
+    def _read_screen(self, is_json: bool) -> None:
+        """What it prints until it serves, and its address there."""
         assert self.process.stderr is not None
         self.screen = ""
-        is_json = "json" in options
         while "Ctrl-C" not in self.screen and not (is_json and self.screen):
             line = self.process.stderr.readline()
             assert line, self.screen
@@ -55,10 +66,6 @@ class Server:
         else:
             self.url = self.screen.split("  local  " if "  local  " in self.screen else " tools at ")[1].split()[0]
         self.port = int(self.url.split(":")[2].split("/")[0])
-        own = home / "gripfast" / "http-token"
-        self.token = own.read_text(encoding="ascii").strip() if own.exists() else ""
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._reader: threading.Thread | None = None
 
     def log(self, text: str) -> str:
         """Waits for a line on standard error with this text, and returns it."""

@@ -331,14 +331,14 @@ LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "modules of elsewhere are not put before the project's",
-        "call/command_lines.py::LineRules._with_assigned",
-        never("named", "inside"),
+        "call/command_lines.py::LineRules._may_be_told",
+        drop("outside"),
         f"{LEVEL_TWO} -k where_its_modules_are",
     ),
     Guard(
         "variables in a text for a shell count too",
         "call/shell/denied.py::_read",
-        drop("LEFT_TO_RULES"),
+        drop("is_left_to_rules"),
         f"{LEVEL_TWO} -k where_its_modules_are",
     ),
     Guard(
@@ -373,7 +373,7 @@ LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a file that the shell writes is judged like Write",
-        "call/places.py::LinePlaces.redirection",
+        "call/line_places.py::LinePlaces.redirection",
         never("way"),
         f"{LEVEL_TWO} -k judged_like_write",
     ),
@@ -385,7 +385,7 @@ LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a program that only looks is not the workspace's",
-        "call/resolved.py::program_problem",
+        "call/program_problems.py::program_problem",
         never("inside", "only_looks"),
         f"{LEVEL_TWO} -k file_it_resolves_to",
     ),
@@ -403,7 +403,7 @@ LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "only an environment inside is activated",
-        "call/places.py::LinePlaces.as_activated",
+        "call/line_places.py::LinePlaces.as_activated",
         condition("inside", "climbs", by="True"),
         f"{LEVEL_TWO} -k activated",
     ),
@@ -482,7 +482,7 @@ CACHE_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a directory open to others is closed to them",
-        "host/stores/database.py::Database._make_private",
+        "host/program/places.py::private_directory",
         skip("chmod"),
         f"{STORE} -k closed_to_them",
     ),
@@ -569,6 +569,7 @@ QUEUES = "tests/host/test_question_queues.py"
 APPROVALS = "tests/edges/mcp/test_approvals.py"
 CONSOLE = "tests/edges/console/test_console.py"
 RUNNING = "tests/edges/console/test_running.py"
+SELF = "tests/edges/test_approvals_walls.py -k 'cant_answer_nor_open and {}'"
 
 PERSON_GUARDS: tuple[Guard, ...] = (
     # --- the queue of questions ---
@@ -641,8 +642,8 @@ PERSON_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a call that nobody was asked about only waits",
-        "builtin/bash.py::_joined",
-        statement("known", "command", by="return None"),
+        "call/run.py::_value",
+        never("work"),
         "tests/builtin/test_bash_stays.py -k nobody_was_asked",
     ),
     Guard(
@@ -650,6 +651,37 @@ PERSON_GUARDS: tuple[Guard, ...] = (
         "builtin/bash.py::_joins",
         value("is_plain", by="True"),
         f"{APPROVALS} -k without_another_question",
+    ),
+    Guard(
+        "the reason of a no is one line",
+        "edges/approvals.py::_answered",
+        call("escaped", by="$0"),
+        f"{APPROVALS} -k meets_the_caller",
+    ),
+    # --- no agent answers its own question ---
+    Guard(
+        "commands in bubblewrap see no question and no link",
+        "host/shell/walls.py::_wanted",
+        never("secret"),
+        SELF.format("bwrap"),
+    ),
+    Guard(
+        "commands under Landlock see no question and no link",
+        "host/shell/walls.py::Walls.hidden",
+        never("secret"),
+        SELF.format("landlock"),
+    ),
+    Guard(
+        "commands may not use the console",
+        "edges/console/app.py::for_people",
+        never("is_command"),
+        SELF.format("bwrap"),
+    ),
+    Guard(
+        "a command that hides is not taken for a person",
+        "host/shell/callers.py::_is_held_by_person",
+        statement("_may_forward", by="return True"),
+        SELF.format("bwrap"),
     ),
     # --- the console ---
     Guard(

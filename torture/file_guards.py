@@ -74,10 +74,10 @@ FILE_GUARDS: tuple[Guard, ...] = (
         PROBE,
     ),
     Guard(
-        "the last name is opened without following", "host/files/opening.py::_READ_FLAGS", drop("O_NOFOLLOW"), PROBE
+        "the last name is opened without following", "host/kernel/regular.py::READ_FLAGS", drop("O_NOFOLLOW"), PROBE
     ),
     Guard("a FIFO is not opened", "host/files/opening.py::open_regular", skip("_require_regular", "place"), PROBE),
-    Guard("a FIFO never hangs", "host/files/opening.py::_READ_FLAGS", drop("O_NONBLOCK"), PROBE),
+    Guard("a FIFO never hangs", "host/kernel/regular.py::READ_FLAGS", drop("O_NONBLOCK"), PROBE),
     Guard(
         "what was swapped is looked at again",
         "host/files/opening.py::open_regular",
@@ -195,5 +195,17 @@ FILE_GUARDS: tuple[Guard, ...] = (
         "host/files/guard.py::ReadLog.unchanged",
         part("Identity", by="seen.identity.inode == found.st_ino"),
         LINES,
+    ),
+    Guard(
+        "a text that does not parse without its bodies is parsed whole",
+        "outline/grammar.py::parsed",
+        never("SKIMS"),
+        "tests/outline/test_skimming.py -k same_as_in_the_whole",
+    ),
+    Guard(
+        "the brackets of a body that is left out close",
+        "outline/skimming.py::_emptied",
+        always("_closes"),
+        "tests/outline/test_skimming.py -k same_as_in_the_whole",
     ),
 )

@@ -137,7 +137,7 @@ RECORD_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "what configures git is no question",
-        "host/files/places.py::ClosedPlaces.protected",
+        "host/files/closed_places.py::ClosedPlaces.protected",
         part("_never", by="()"),
         f"{PATCH} -k configures_git",
     ),

@@ -76,9 +76,10 @@ def _console(project: Path) -> Generator[str]:
     command = [sys.executable, "-P", "-m", "gripfast", "console"]
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
-        link = console_link(started.stderr.readline())
-        yield link
-        started.terminate()
+        try:
+            yield console_link(started.stderr.readline())
+        finally:
+            started.terminate()
 
 
 @contextmanager

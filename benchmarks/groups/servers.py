@@ -150,6 +150,9 @@ def _starts(run: Run, place: Path, servers: list[Server]) -> None:
     tell(run, GROUP, "start to tools/list", turns, {MINIMAL: 1.15, NODE: 0.8, BARE: 4.0})
 
 
+_MORE = "ours is judged by rules, searched for secrets and recorded, with line numbers; theirs is the bare text"
+
+
 def _latency(run: Run, servers: list[Server], running: Running) -> None:
     """The median time of single calls, one at a time, in turns."""
     count = 12 if run.quick else 60
@@ -160,7 +163,7 @@ def _latency(run: Run, servers: list[Server], running: Running) -> None:
 
     turns = in_turns({one.name: partial(median, one) for one in servers}, 2 * run.rounds)
     limits = {MINIMAL: 1.1, FASTMCP: 1.0, NODE: 1.0, COMMANDER: 1.0}
-    notes = {COMMANDER: "it runs `python3 --version` at every call"}
+    notes = {COMMANDER: "it runs `python3 --version` at every call", NODE: _MORE}
     tell(run, GROUP, "latency of reading 200 lines", turns, limits, notes=notes)
 
 
@@ -180,7 +183,7 @@ def _throughput(run: Run, servers: list[Server], running: Running) -> None:
         return (time.perf_counter() - start) / calls
 
     turns = in_turns({one.name: partial(many, one) for one in servers}, run.rounds, warm=1)
-    tell(run, GROUP, f"{count} reads in flight at once", turns, {NODE: 0.9}, notes=fewer)
+    tell(run, GROUP, f"{count} reads in flight at once", turns, {NODE: 0.9}, notes={NODE: _MORE, **fewer})
 
 
 def _concurrent(run: Run, servers: list[Server], running: Running) -> None:

@@ -23,7 +23,7 @@ GROUP = "Bash"
 def measure(run: Run) -> None:
     place = CACHE / "shell"
     place.mkdir(parents=True, exist_ok=True)
-    _overhead(run, place, "off", 5.0)
+    _overhead(run, place, "off", 5.0, "files are compared before and after it, for undo")
     _sandboxed(run, place)
     run.step(GROUP, "draining output", lambda: _flood(run, place))
     run.step(GROUP, "nasty commands", lambda: _nasty(run, place))
@@ -35,7 +35,7 @@ def _sandboxed(run: Run, place: Path) -> None:
     if found.level != "bwrap":
         run.not_run(GROUP, "overhead of `true`, in bubblewrap", "≤ 8 ms", "; ".join(found.faults))
     if found.level != "none":
-        _overhead(run, place, "auto", 8.0, f"by {found.level}")
+        _overhead(run, place, "auto", 8.0, f"by {found.level}; files are compared too")
 
 
 def _overhead(run: Run, place: Path, sandbox: str, limit: float, note: str = "") -> None:

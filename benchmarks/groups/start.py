@@ -15,6 +15,7 @@ from benchmarks.harness import Run, in_turns, seconds, tell
 
 GROUP = "start"
 PYTHON = "`python -c pass`"
+LIBRARIES = "import click, asyncio, anyio"
 COMMANDS = (
     ("gripfast --help", 3.0, ("--help",)),
     ("gripfast tools", 6.0, ("tools",)),
@@ -27,6 +28,7 @@ def measure(run: Run) -> None:
         (Path(place) / "small.txt").write_text("one\n" * 200, encoding="utf-8")
         for name, limit, arguments in COMMANDS:
             run.step(GROUP, name, partial(_command, run, Path(place), name, limit, arguments))
+        run.step(GROUP, "libraries", partial(_libraries, run))
         run.step(GROUP, "first call", partial(_first_call, run, Path(place)))
 
 
@@ -41,6 +43,15 @@ def _command(run: Run, place: Path, name: str, limit: float, arguments: tuple[st
 
     both = {"ours": partial(ran, str(program), *arguments), PYTHON: partial(ran, sys.executable, "-c", "pass")}
     tell(run, GROUP, name, in_turns(both, 5 if run.quick else 21, warm=1), {PYTHON: limit})
+
+
+def _libraries(run: Run) -> None:
+    """What `call` can't be quicker than while it has these."""
+    both = {
+        "theirs": partial(seconds, partial(subprocess.run, [sys.executable, "-c", LIBRARIES], check=True)),
+        PYTHON: partial(seconds, partial(subprocess.run, [sys.executable, "-c", "pass"], check=True)),
+    }
+    tell(run, GROUP, f"`python -c '{LIBRARIES}'`", in_turns(both, 5 if run.quick else 21, warm=1), {})
 
 
 def _first_call(run: Run, place: Path) -> None:

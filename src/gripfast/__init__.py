@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _embedded_store() -> Any:
-    """Where a session keeps outputs unless it is told; made when the first session is."""
+    """Where a session keeps outputs by default; made with the first session."""
     return importlib.import_module("gripfast.host.stores.store").EmbeddedStore()
 
 

@@ -31,6 +31,7 @@ A tool of your own may raise `ToolError` with a code of its own, in upper case.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -226,3 +227,23 @@ def valid_unicode(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return str.__str__(text)
+
+
+_SHORT = {
+    errno.EMFILE: "this process has as many files open as it may (ulimit -n)",
+    errno.ENFILE: "the machine has as many files open as it can",
+    errno.ENOMEM: "there is not enough memory",
+    errno.ENOBUFS: "there is not enough memory",
+    errno.ETOOMANYREFS: "too many file descriptors are in transit between processes",
+    errno.EAGAIN: "no more processes can be started (ulimit -u)",
+}
+
+
+def shortage_of(fault: BaseException) -> str | None:
+    """What the machine has too little of, if that is why something failed."""
+    if isinstance(fault, MemoryError):
+        return _SHORT[errno.ENOMEM]
+    if isinstance(fault, OSError):
+        return _SHORT.get(fault.errno or 0)
+    is_thread = isinstance(fault, RuntimeError) and fault.args == ("can't start new thread",)
+    return "no more threads can be started" if is_thread else None

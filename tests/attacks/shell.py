@@ -115,7 +115,7 @@ _ALL: tuple[Nasty, ...] = (
     ),
     late("restarts what is killed", "while :; do sleep 987.@; done"),
 )  # fmt: skip
-# Where orphans are not adopted, as on macOS, these get away: `promises` says so.
+# Where orphans are not adopted, as on macOS, these get away.
 _GETS_AWAY = re.compile("setsid|a runner that forks")
 NASTY = tuple(one for one in _ALL if may_use("subreaper") or not _GETS_AWAY.search(f"{one.name} {one.command}"))
 

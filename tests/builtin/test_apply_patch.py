@@ -81,7 +81,7 @@ async def test_a_part_that_fails_leaves_the_tree_as_it_was_and_all_are_told(benc
     assert tree(bench.root) == before
     assert message.startswith("4 parts of the patch can't be applied, so nothing was written:\n- hunk 3")
     assert "The nearest is at line 1:\n     1|first = 1" in message
-    assert "hunk 4 (Delete File: missing), line 12 of the patch: there is no file `missing`" in message
+    assert "hunk 4 (Delete File: missing), line 12 of the patch: `missing` does not exist" in message
     assert "outside the workspace" in message and "protected against writing" in message
 
 
@@ -440,3 +440,11 @@ async def test_a_process_killed_in_mid_commit_leaves_all_or_nothing_to_the_next(
     left = [path for path in workspace_directory(str(root)).rglob("*") if path.is_file()]
     assert [path for path in left if ".new" not in (path.suffix, path.parent.suffix)] == []  # those go after a minute
     assert (root / "last").exists()
+
+
+async def test_a_patch_of_a_file_that_is_not_there_names_near_ones(bench: Bench) -> None:
+    bench.put("native/hash.h", "x\n")
+    for path in ("native/hahs.h", "a/native/hash.h"):
+        patch = f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch"
+        message = await bench.fails("NOT_FOUND", "apply_patch", patch=patch)
+        assert message.endswith(f"`{path}` does not exist; near: `native/hash.h`")

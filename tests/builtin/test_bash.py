@@ -18,17 +18,22 @@ import pytest
 
 from attacks.shell import fresh_mark, gone
 from gripfast.builtin import keys
+from gripfast.builtin.endings import taken_out
 from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import open_session
+from gripfast.builtin.tools import TOOLS
 from gripfast.call.cache import OutputCache
 from gripfast.call.hooks import Question
 from gripfast.call.rules import Permissions
 from gripfast.call.run import Session
+from gripfast.edges.profiles import pick
 from gripfast.host.files import watch
+from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.watch import Watch
 from gripfast.host.kernel.inotify import Inotify
 from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import ToolMessage
@@ -220,7 +225,10 @@ def test_a_background_shell_is_followed_filtered_and_killed(tmp_path: Path) -> N
                 await session.call("BashOutput", {"bash_id": "bash_1"})
             ).text == "[bash_1 is running; wait_ms waits for more]"
             again = await session.call("BashOutput", {"bash_id": "bash_1", "offset": 0, "filter": "^t"})
-            assert again.text == "two\n[bash_1 is running; wait_ms waits for more]"
+            assert again.text == (
+                "two\n[bash_1 is running; wait_ms waits for more]\n"
+                '[1 of 2 lines shown; without filter: BashOutput(bash_id="bash_1", offset=0)]'
+            )
             killed = await session.call("KillBash", {"bash_id": "bash_1"})
             assert killed.text == "[bash_1]\n[stopped: the command and everything it started were ended]"
             assert await gone(mark) == []
@@ -244,6 +252,99 @@ def test_with_a_filter_a_look_waits_for_a_line_that_matches(tmp_path: Path, comm
             assert message.text.startswith(shown)
 
     run(main)
+
+
+def test_a_look_says_which_lines_it_left_out_and_how_to_see_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            await bash(session, "printf '1\\n2\\n3\\n4'", run_in_background=True)
+
+            async def look(**arguments: object) -> str:
+                return (await session.call("BashOutput", {"bash_id": "bash_1", **arguments})).text
+
+            end = "[bash_1 has ended with exit code 0]"
+            while end not in await look(wait_ms=100_000):
+                pass
+            assert await look(offset=-2) == f"3\n4\n{end}"
+            assert await look(offset=-9) == f"1\n2\n3\n4\n{end}"
+            assert await look(offset=99) == f"{end}\n[it has printed 4 lines; offset 99 is past the end]"
+            all_lines = 'without filter: BashOutput(bash_id="bash_1", offset=1)]'
+            assert await look(offset=1, filter="zebra") == f"{end}\n[none of 3 lines shown; {all_lines}"
+            assert await look(offset=1, filter="3") == f"3\n{end}\n[1 of 3 lines shown; {all_lines}"
+            assert await look(offset=1) == f"2\n3\n4\n{end}"
+            assert await look() == end
+
+    run(main)
+
+
+def test_a_hint_names_no_argument_that_the_definition_leaves_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_session(Scope.workspace(tmp_path), builtin=pick(TOOLS, "agent")) as session:
+            await session.call("Bash", {"command": f"sleep 987.{fresh_mark()}", "run_in_background": True})
+            assert (await session.call("BashOutput", {"bash_id": "bash_1"})).text == "[bash_1 is running]"
+            refused = await session.call("Bash", {"command": "ls", "dry_run": True, "run_in_background": True})
+            assert refused.text.endswith("a dry run does not take run_in_background")
+
+    run(main)
+
+
+@pytest.mark.parametrize(("own", "mode"), [(None, "copy"), ("symlink", "symlink")])
+def test_in_a_sandbox_uv_copies_from_its_cache_unless_the_user_says_otherwise(
+    tmp_path: Path, own: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not choose("auto").confines:
+        pytest.skip("no sandbox works here")
+    monkeypatch.delenv("UV_LINK_MODE", raising=False)
+    if own is not None:
+        monkeypatch.setenv("UV_LINK_MODE", own)
+
+    async def main() -> None:
+        async with session_in(tmp_path, sandbox="auto") as session:
+            assert await bash(session, "echo $UV_LINK_MODE") == f"{mode}\n"
+
+    run(main)
+
+
+def test_a_refused_worktree_beside_the_workspace_names_the_place_and_the_setting(outside: str) -> None:
+    if choose("auto").level != "bwrap":
+        pytest.skip("bubblewrap does not work here")
+    project = Path(outside, "shop")
+    project.mkdir()
+    made = "git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m x"
+    subprocess.run(["bash", "-c", made], cwd=project, check=True)
+
+    async def main() -> None:
+        async with session_in(project, sandbox="auto") as session:
+            text = await bash(session, "git worktree add ../shop-wt -b wt")
+            assert (
+                f'shop-wt/.git: it is outside the workspace; the user can allow it with writable = ["{outside}"]'
+                in text
+            )
+
+    run(main)
+
+
+@pytest.mark.parametrize("command", ["rm -f .pre-commit-config.yaml", "echo x > .pre-commit-config.yaml"])
+def test_what_the_sandbox_would_refuse_is_asked_about_only_outside_it(
+    tmp_path: Path, command: str, asked: Any
+) -> None:
+    if choose("auto").level != "bwrap":
+        pytest.skip("bubblewrap does not work here")
+    file = tmp_path / ".pre-commit-config.yaml"
+    file.write_text("repos: []\n")
+    questions, yes = asked
+
+    async def main() -> None:
+        rules = rule_set("trusted")
+        async with session_in(tmp_path, sandbox="auto", permissions=rules, ask=yes) as session:
+            refused = await session.call("Bash", {"command": command})
+            assert refused.is_error and 'unprotect = [".pre-commit-config.yaml"]' in refused.text
+            assert questions == [] and file.read_text() == "repos: []\n"
+            outside = await session.call("Bash", {"command": command, "outside_sandbox": "the user wants it"})
+            assert not outside.is_error and len(questions) == 1
+
+    run(main)
+    assert not file.exists() or file.read_text() == "x\n"
 
 
 def test_a_line_that_matches_and_was_shown_is_found_again_from_its_offset(tmp_path: Path) -> None:
@@ -712,3 +813,19 @@ async def test_a_shell_that_had_ended_is_told_with_its_exit_code_when_it_is_kill
                     await anyio.sleep(0.05)
             killed = await session.call("KillBash", {"bash_id": name})
             assert killed.text.startswith(f"[{name} had already ended") and f"\n[exit code {code}]" in killed.text
+
+
+@pytest.mark.parametrize(
+    ("reason", "note"),
+    [
+        (
+            "settings that may run programs: core.pager",
+            "[settings taken out of .git/config: core.pager (they may run programs); the user can put it back",
+        ),
+        ("a hook", "[taken out of the workspace: .git/config (a hook); the user can put it back"),
+    ],
+)
+def test_settings_taken_out_of_a_file_are_not_told_as_the_whole_file(tmp_path: Path, reason: str, note: str) -> None:
+    item = Quarantined("1a2b", f"{tmp_path}/.git/config", reason, 0.0)
+    (said,) = taken_out([item], ScopedFs(Scope.workspace(tmp_path)))
+    assert said == f"{note} with: gripfast quarantine release 1a2b]"

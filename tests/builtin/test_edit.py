@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import time
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,9 +14,12 @@ from hypothesis import strategies as st
 
 from builtin.conftest import Bench
 from gripfast.builtin.edit import EditRequest, plan_edit
+from gripfast.builtin.session import open_session
+from gripfast.builtin.tools import TOOLS
 from gripfast.errors import ToolError
 from gripfast.host.files.diff import counted, unified, whole_splice
 from gripfast.host.files.guard import Identity
+from gripfast.host.files.scope import Scope
 from gripfast.text.match import Splice, spliced
 
 pytestmark = pytest.mark.anyio
@@ -555,3 +560,52 @@ async def test_what_could_not_be_copied_is_not_offered(bench: Bench, odd: str) -
     old = f"alpha beta gamma delta epsilon zetA {odd}\n" * 3
     message = await bench.fails("NO_MATCH", "Edit", file_path=name, old_string=old, new_string="y")
     assert "ready" not in message and "<old_string>" not in message and "closest text" in message
+
+
+@given(
+    lines=st.lists(st.sampled_from(["", "  ", "a = 1", "  a = 1", "\tb(2)", "}", "return long_name"]), max_size=8),
+    first=st.integers(0, 7),
+    height=st.integers(1, 8),
+    typo=st.sampled_from(["", "x", " "]),
+    mode=st.sampled_from(["auto", "exact", "line_trimmed", "block_anchor"]),
+)
+@example(["class Rule9(Base):", '    """Rule number 9."""'], 0, 2, "", "block_anchor")
+@example(["", "a = 1", "b(2)"], 0, 3, "", "block_anchor")
+@example(["a = 1", "a = 1", "a = 1", "  a = 1"], 0, 2, "x", "line_trimmed")
+@example(["", "", "a = 1", "  a = 1", "return long_name", "a = 1"], 3, 3, "x", "block_anchor")
+def test_a_text_that_is_offered_is_found_in_the_same_mode(
+    lines: list[str], first: int, height: int, typo: str, mode: Any
+) -> None:
+    body = "\n".join(lines).encode()
+    old = "\n".join(lines[first : first + height]).encode() + typo.encode()
+    try:
+        plan_edit(body, EditRequest(old, b"new", False, mode, None), None, "f")
+    except ToolError as error:
+        offered = error.message.partition("<old_string>\n")[2].removesuffix("\n</old_string>")
+        if offered:
+            _sent_again(body, offered.encode(), mode)
+
+
+def _sent_again(body: bytes, offered: bytes, mode: Any) -> None:
+    try:
+        plan_edit(body, EditRequest(offered, b"new", True, mode, None), None, "f")
+    except ToolError as error:
+        assert "send it with match_mode exact" in error.message
+        plan_edit(body, EditRequest(offered, b"new", True, "exact", None), None, "f")
+
+
+async def test_a_notebook_without_the_text_names_the_json_and_the_tool_for_cells(bench: Bench) -> None:
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "source": ["import math\n", "r = 3"], "outputs": [], "metadata": {}}
+    ]
+    name = await opened(bench, json.dumps({"cells": cells}, indent=1), "a.ipynb")
+    arguments = {"file_path": name, "old_string": "import math\nr = 3", "new_string": "r = 4"}
+    message = await bench.fails("NO_MATCH", "Edit", **arguments)
+    assert message.endswith(
+        "\n[Edit sees the notebook's JSON, not the cells as Read shows them; NotebookEdit changes cells]"
+    )
+    tools = [tool for tool in TOOLS if tool.name in ("Read", "Edit")]
+    async with open_session(Scope.workspace(bench.root), builtin=tools) as session:
+        await session.call("Read", {"file_path": name})
+        answer = await session.call("Edit", arguments)
+    assert answer.text.endswith("not the cells as Read shows them]")

@@ -32,6 +32,7 @@ def test_newest_first_then_by_path(tmp_path: Path) -> None:
         ("**/*.py", {"src/a.py", "src/deep/b.py", "top.py"}),
         ("*.py", {"top.py"}),
         ("src/**", {"src/a.py", "src/deep/b.py", "src/c.ts"}),
+        ("src/", {"src/a.py", "src/deep/b.py", "src/c.ts"}),
         ("src/*.{py,ts}", {"src/a.py", "src/c.ts"}),
         ("**/[ab].py", {"src/a.py", "src/deep/b.py"}),
         ("src/*/b.py", {"src/deep/b.py"}),

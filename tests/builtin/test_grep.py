@@ -153,7 +153,7 @@ def test_a_long_line_is_clipped_around_the_match_never_away_from_it(tmp_path: Pa
     [
         ("(", "unclosed group"),
         ("a{2,1}", "invalid repetition"),
-        ("(?=x)", "look-around"),
+        ("(?=x)", "look-ahead and look-behind are not supported; search for less"),
         (r"(a)\1", "backreferences"),
         ("a\nb", "set multiline=true"),
         (r"(\w{500}){500}", "size limit"),
@@ -164,6 +164,15 @@ def test_a_bad_pattern_is_told_in_ripgreps_own_words(root: Path, pattern: str, w
     message = call(root, "Grep", pattern=pattern)
     assert message.error is not None and message.error.code == "INVALID_REGEX"
     assert words in message.text
+    assert ("put a backslash before" in message.text) == (pattern in ("(", "a{2,1}")) and "PCRE" not in message.text
+
+
+def test_a_glob_or_type_that_fits_no_file_is_told(root: Path) -> None:
+    answer = call(root, "Grep", pattern="zebra", glob="*.zig").text
+    assert answer == "No matches for `zebra` in `.`; no file there fits glob `*.zig`"
+    answer = call(root, "Grep", pattern="zebra", glob="*.zig", type="zig").text
+    assert answer.endswith("; no file there fits glob `*.zig` and type `zig`")
+    assert call(root, "Grep", pattern="zebra", glob="*.txt").text == "No matches for `zebra` in `.`"
 
 
 def test_a_bad_pattern_is_told_before_anything_is_opened(root: Path) -> None:

@@ -40,7 +40,7 @@ def _grows_when_read(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 async def test_a_file_that_grows_as_fast_as_it_is_read_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     _grows_when_read(monkeypatch, bench.put("log", "start\n"))
     words = await bench.fails("SIZE_LIMIT_EXCEEDED", "Read", file_path="log")
-    assert words == "`log` grows as fast as it is read; read it when that has ended"
+    assert words == "`log` grows as fast as it is read; read it when it has stopped growing"
 
 
 async def test_a_large_file_that_grows_is_read_as_it_was_when_it_was_opened(

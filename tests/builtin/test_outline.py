@@ -114,6 +114,12 @@ def test_a_definition_with_a_matching_line_is_shown_in_full(tmp_path: Path) -> N
     assert set(rows) == set(range(63, 85))
 
 
+def test_with_both_patterns_a_match_of_either_is_enough(tmp_path: Path) -> None:
+    make(tmp_path, {"box.py": BOX})
+    rows = shown(text(tmp_path, "outline", path="box.py", name_pattern="size", content_pattern="needle"))
+    assert rows[17] == "    def size(self) -> int:" and rows[64] == "    needle = 1" and 39 not in rows
+
+
 def test_a_line_outside_every_definition_is_shown_with_its_neighbours(tmp_path: Path) -> None:
     make(tmp_path, {"box.py": BOX})
     answer = text(tmp_path, "outline", path="box.py", content_pattern="^import os")
@@ -231,7 +237,7 @@ def test_a_long_file_keeps_the_names_of_its_methods_and_gives_up_all_else_for_th
     marked = text(tmp_path, "outline", path="a.py", limit=100)
     assert list(shown(marked).values()) == names and len(folds(marked)) == 41
     short = text(tmp_path, "outline", path="a.py", limit=60)
-    ends = ["", *(f" … {7 * n + 3}–{7 * n + 7}" for n in range(40)), " … 283–296"]
+    ends = [" … 2–296", *(f" … {7 * n + 3}–{7 * n + 7}" for n in range(40)), " … 283–296"]
     assert list(shown(short).values()) == [f"{name}{end}" for name, end in zip(names, ends, strict=True)]
     assert "[other folds are not marked to keep to the limit; 42 of " in short
     assert short.endswith('name_pattern="Big.large" shows that in full]')
@@ -447,6 +453,20 @@ def test_the_deepest_directories_are_folded_first(tmp_path: Path) -> None:
     assert answer.endswith('[52 files; 50 in folded directories: outline(path="a/b/c")]')
 
 
+def test_a_large_directory_is_named_by_no_call_to_itself(tmp_path: Path) -> None:
+    make(tmp_path, {**{f"many/f{n:03}.txt": "" for n in range(60)}, "top.py": ""})
+    proposed = re.compile(r'outline\(path="([^"]*)"(?:, limit=(\d+))?\)')
+    asked, answer = (".", "20"), text(tmp_path, "outline", path=".", limit=20)
+    seen: set[tuple[str, str]] = set()
+    while found := proposed.search(answer):
+        assert asked not in seen
+        seen.add(asked)
+        asked = found[1], found[2] or "20"
+        answer = text(tmp_path, "outline", path=asked[0], limit=int(asked[1]))
+    assert asked == ("many", "151")
+    assert "many/f059.txt" in answer and answer.endswith("\n[60 files]")
+
+
 def test_ignored_files_are_left_out(tmp_path: Path) -> None:
     make(tmp_path, {".gitignore": "built/\n", "built/a.py": "def a(): pass\n", "b.py": "def b(): pass\n"})
     assert "built" not in text(tmp_path, "outline", path=".")
@@ -536,7 +556,7 @@ def test_folds_never_overlap_nor_hide_a_shown_row_and_cover_all_other_code(
     view = matching(source, found, Wanted(hits=hits), limit) if hits else collapsed(source, found, limit)
     covered: list[int] = []
     for row in view.rows:
-        covered += range(row.first, row.last + 1) if isinstance(row, Fold) else [row]
+        covered += [row] if isinstance(row, int) else [] if view.beside else range(row.first, row.last + 1)
     assert covered == sorted(set(covered)) and all(1 <= row <= len(lines) for row in covered)
     assert len([row for row in view.rows if isinstance(row, int) or not view.beside]) <= limit
     if view.cut is None and not view.beside:
@@ -608,3 +628,14 @@ def test_a_fold_ends_with_its_definition_and_what_follows_has_its_own(tmp_path: 
         "    26	class Other { }",
         "… 27–97",
     ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"cells": ' + "[" * 2000 + "]" * 2000 + "}", '{"cells": [], "nbformat": 4, "metadata": {}}', "", "not JSON\n"],
+    ids=["too deep", "no cells", "empty", "no notebook"],
+)
+def test_a_notebook_without_cells_is_shown_as_what_it_is(content: str, tmp_path: Path) -> None:
+    make(tmp_path, {"a.ipynb": content})
+    answer = text(tmp_path, "outline", path="a.ipynb")
+    assert "INTERNAL" not in answer and answer.strip()

@@ -237,7 +237,7 @@ async def test_pdf_pages_come_as_text(bench: Bench) -> None:
     answer = await bench.ok("Read", file_path="a.pdf", pages="2-3")
     assert answer == (
         "<page 2 of 30>\nPage number 2\n<page 3 of 30>\nPage number 3\n"
-        '[pages 2 to 3 of 30 shown; continue with pages="4-..."]'
+        '[pages 2 to 3 of 30 shown; continue with Read(file_path="a.pdf", pages="4-23")]'
     )
     whole = await bench.ok("Read", file_path="a.pdf")
     assert "Page number 20" in whole and "Page number 21" not in whole
@@ -513,3 +513,36 @@ async def test_a_long_line_of_a_notebook_can_be_read_to_its_end(bench: Bench) ->
     assert "[... 7000 more bytes]" in first
     rest = await bench.session.call("Read", _continued(first))
     assert rest.text.endswith("y" * 7_000)
+
+
+@pytest.mark.parametrize("skip", [1, 2, 3, 4, 5, 6])
+async def test_a_place_inside_a_character_shows_it_whole(bench: Bench, skip: int) -> None:
+    bench.put("a.txt", "a€€b\n")
+    answer = await bench.ok("Read", file_path="a.txt", line_offset=skip)
+    start = 1 if skip < 4 else 4
+    assert answer == f"     1\t[after {start} bytes] {'€€b' if start == 1 else '€b'}"
+
+
+async def test_a_byte_that_is_no_part_of_a_character_is_shown_as_one(bench: Bench) -> None:
+    bench.put("a.txt", b"\xc3x\xa9y\n")
+    answer = await bench.ok("Read", file_path="a.txt", line_offset=2)
+    assert answer.startswith("     1\t[after 2 bytes] \\xa9y\n[`a.txt` is not UTF-8")
+
+
+async def test_a_part_of_a_notebook_comes_with_the_pictures_in_it_only(bench: Bench) -> None:
+    outputs = [[{"data": {"image/png": base64.b64encode(png(size, 1)).decode()}}] for size in (1, 2)]
+    cells = [{"cell_type": "code", "source": f"# {at}", "outputs": one} for at, one in enumerate(outputs)]
+    bench.put("n.ipynb", json.dumps({"cells": cells}))
+    whole = (await bench.call("Read", file_path="n.ipynb")).content
+    assert [type(part).__name__ for part in whole] == ["TextPart", "ImagePart", "ImagePart"]
+    assert isinstance((await bench.call("Read", file_path="n.ipynb", limit=2)).content, str)
+    last = (await bench.call("Read", file_path="n.ipynb", offset=4)).content
+    assert [part.width for part in last if isinstance(part, ImagePart)] == [2]
+    assert "below" not in await bench.ok("outline", path="n.ipynb")
+
+
+async def test_a_directory_is_named_with_the_call_that_lists_it(bench: Bench) -> None:
+    bench.put("d/a.txt", "x")
+    message = await bench.fails("NOT_FILE", "Read", file_path="d")
+    assert message == '`d` is a directory; name a file in it; Glob(pattern="*", path="d") lists it'
+    assert await bench.ok("Glob", pattern="*", path="d") == "d/a.txt"

@@ -24,7 +24,7 @@ from gripfast.host.files import watch as watching
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
-from gripfast.host.record.undo import UndoResult
+from gripfast.host.record.undo import UndoResult, undo
 from gripfast.host.shell import shells
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.messages import ToolCall
@@ -230,7 +230,7 @@ async def test_what_a_command_does_in_git_is_named_and_not_undone(root: Path, st
     subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
     async with opened(root) as session:
         text = await bash(session, "git config a.b c; echo x > a")
-        assert "[undo does not cover: .git (what is inside is not recorded)]" in text
+        assert "[undo does not cover: .git (not recorded)]" in text
         assert "does not cover" not in await bash(session, "git config a.b d; echo y > a")
         assert session.record.calls()[1].uncovered
         assert names(await session.undo()) == ["a"]
@@ -368,11 +368,16 @@ async def test_a_bug_in_the_record_costs_no_call_and_its_traceback_is_in_the_log
     assert any(one.exc_info and one.exc_info[0] is TypeError for one in caplog.records)
 
 
+def set_back(record: Path, time: int) -> None:
+    """As if the calls had been made at that time."""
+    record.write_text(re.sub(r'"time":[0-9.]+', f'"time":{time}', record.read_text()))
+
+
 async def test_old_records_go_first_and_the_current_one_never(root: Path, state: Path) -> None:
     for number in range(3):
         async with opened(root, id=f"old{number}") as session:
             await session.call("Write", {"file_path": f"f{number}", "content": "x" * 5000})
-        os.utime(session.record.file, (number, number + 1e9))
+        set_back(session.record.file, 1_000_000_000 + number)
     async with opened(root, id="now", record=RecordOptions(quota=25_000, days=1e6)) as session:
         await session.call("Write", {"file_path": "new", "content": "y" * 5000})
     assert sessions_of(str(root)) == ["old2", "now"]
@@ -381,10 +386,23 @@ async def test_old_records_go_first_and_the_current_one_never(root: Path, state:
     assert sessions_of(str(root)) == ["now", "last"]
 
 
+async def test_a_record_is_as_old_as_its_calls_whatever_the_times_of_its_files_say(root: Path, state: Path) -> None:
+    """Under Landlock a command can set the times of files that it can't write."""
+    for name in ("one", "two"):
+        async with opened(root, id=name) as session:
+            await session.call("Write", {"file_path": name, "content": "x" * 5000})
+    for path in state.rglob("*"):
+        os.utime(path, (1, 1))
+    os.utime(session_directory(str(root), "one") / "calls.jsonl")
+    async with opened(root, id="now", record=RecordOptions(days=1)):
+        pass
+    assert sessions_of(str(root)) == ["one", "two", "now"]
+
+
 async def test_records_that_were_tidied_just_now_are_not_looked_at_again(root: Path, state: Path) -> None:
     async with opened(root, id="old") as session:
         await session.call("Read", {"file_path": "a"})
-    os.utime(session.record.file, (1, 1))
+    set_back(session.record.file, 1)
     async with opened(root, id="soon"):
         pass
     assert sessions_of(str(root)) == ["old", "soon"]
@@ -716,10 +734,10 @@ def fd_is_open(fd: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{fd}")
 
 
-@pytest.mark.parametrize("level", ["bwrap", "landlock"])
-async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back_are_not(
-    level: str, root: Path, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=["bwrap", "landlock"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Commands run at this level of the sandbox."""
+    level = str(request.param)
     chosen = Sandbox("landlock") if level == "landlock" and landlock_version() else choose("auto")
     if chosen.level != level:
         pytest.skip(f"{level} does not work here: {chosen.faults}")
@@ -728,6 +746,12 @@ async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back
         return chosen
 
     monkeypatch.setattr(shells, "choose", always)
+    return level
+
+
+async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back_are_not(
+    level: str, root: Path, state: Path
+) -> None:
     ci = root / ".github/workflows/ci.yml"
     ci.parent.mkdir(parents=True)
     ci.write_text("one\n")
@@ -742,3 +766,50 @@ async def test_ci_files_that_git_moved_are_recorded_and_those_that_were_put_back
         text = await bash(session, "git reset -q; git switch -q other")
         assert "created .github/workflows/new.yml; changed .github/workflows/ci.yml" in text
         assert ci.read_text() == "two\n"
+
+
+LOSING = {
+    "restore": "git restore .",
+    "checkout": "git checkout -- .",
+    "removal": "git add -A; git rm -rqf .github; git gc -q --prune=now",
+    "an untracked file": "git hash-object -w .github/workflows/mine.yml; git clean -qfd; git gc -q --prune=now",
+}
+
+
+@pytest.mark.parametrize("how", LOSING)
+async def test_what_git_took_from_ci_files_comes_back(how: str, level: str, root: Path, state: Path) -> None:
+    workflows = root / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    (workflows / "ci.yml").write_text("good\n")
+    git = "git -c user.name=u -c user.email=e"
+    subprocess.run(f"git init -q; git add .; {git} commit -qm one", shell=True, cwd=root, check=True)
+    (workflows / "ci.yml").write_text("good\nmy work\n")
+    (workflows / "mine.yml").write_text("mine\n")
+    before = {path.name: path.read_text() for path in workflows.iterdir()}
+    async with opened(root, sandbox="auto") as session:
+        for command in LOSING[how].split("; "):
+            await bash(session, command)
+        calls = [call.number for call in session.record.calls() if call.changes]
+        result = await session.undo(calls)
+    assert not result.refused
+    assert {path.name: path.read_text() for path in workflows.iterdir()} == before
+
+
+async def test_a_protected_name_that_was_written_by_leave_is_put_back_for_a_person_alone(
+    root: Path, state: Path
+) -> None:
+    (root / ".envrc").write_text("old\n")
+
+    async def yes(*_: object) -> bool:
+        return True
+
+    async with opened(root, permissions=rule_set("workspace"), ask=yes) as session:
+        await session.call("Read", {"file_path": ".envrc"})
+        written = await session.call("Write", {"file_path": ".envrc", "content": "new\n"})
+        assert not written.is_error, written.text
+        result = await session.undo()
+        assert "protected" in result.refused[0].reason
+        assert (root / ".envrc").read_text() == "new\n"
+        result = undo(session.record, by_person=True)
+        assert names(result) == [".envrc"]
+        assert (root / ".envrc").read_text() == "old\n"

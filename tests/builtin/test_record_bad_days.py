@@ -199,9 +199,9 @@ async def test_what_a_background_command_does_where_undo_does_not_reach_is_named
         with anyio.fail_after(60):
             while not (root / "done").exists():
                 await anyio.sleep(0.02)
-        assert ".git (what is inside is not recorded)" in await bash(session, "true")
+        assert ".git (not recorded)" in await bash(session, "true")
         (uncovered,) = session.record.calls()[0].uncovered
-    assert uncovered == f"{root}/.git: what is inside is not recorded"
+    assert uncovered == f"{root}/.git: not recorded"
 
 
 async def test_what_a_tool_wrote_while_background_commands_ran_is_not_said_of_them(root: Path) -> None:

@@ -16,7 +16,8 @@ from call.bash_oracle import BASH
 from call.level_two import faults, generated, observable, unproved
 from call.shell_lines import FAMILIES, attacks, lines_of
 from gripfast.builtin.rulesets import rule_set
-from gripfast.call.decision import Decision
+from gripfast.call.decision import Decision, PermissionRule
+from gripfast.call.rules import Permissions
 from gripfast.call.shell.facts import Facts
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.words import NotProvable, Script, Unknown
@@ -352,6 +353,111 @@ def test_a_variable_that_only_changes_what_is_built_or_printed_may_be_set(name: 
         ),
     ):
         assert judged(name, line).action == "ask", line
+
+
+@pytest.mark.parametrize("name", ["workspace", "trusted"])
+def test_variables_of_the_lines_own_in_lower_case_are_only_words(name: str) -> None:
+    for line in ("tmp=x; ls $tmp", "pytest_args=-q; ls", "path=src; ls $path", "for config in a b; do ls; done"):
+        assert judged(name, line, sandboxed=True).action == "allow", line
+    for line in (
+        "https_proxy=x ls",
+        "npm_config_script_shell=x npm test",
+        "histchars=x; ls",
+        "Path=x ls",
+        "TMP=x ls",
+    ):
+        assert judged(name, line, sandboxed=True).action == "ask", line
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "action"),
+    [
+        ("NODE_OPTIONS=--max-old-space-size=4096 npm test", "workspace", "allow"),
+        ("NODE_OPTIONS='--no-warnings --require=./x' npm test", "trusted", "ask"),
+        ("CC=clang CFLAGS='-O2 -Wall' make", "trusted", "allow"),
+        ("CC=./clang make", "trusted", "ask"),
+        ("CFLAGS='-O2 -fplugin=x' make", "trusted", "ask"),
+        ("CFLAGS=-B. make", "trusted", "ask"),
+        ("RUSTFLAGS='-D warnings -C target-cpu=native' cargo test", "workspace", "allow"),
+        ("RUSTFLAGS='-C linker=x' cargo build", "trusted", "ask"),
+        ("GOFLAGS=-mod=mod go build ./...", "workspace", "allow"),
+        ("MAVEN_OPTS=-Xmx1g mvn test", "workspace", "allow"),
+        ("MAVEN_OPTS=-javaagent:x mvn test", "trusted", "ask"),
+        ("JAVA_HOME=/usr/lib/jvm/java-21 mvn test", "workspace", "allow"),
+        ("JAVA_HOME=/usr/lib/jvm/../../x mvn test", "trusted", "ask"),
+        ("DJANGO_SETTINGS_MODULE=shop.settings pytest", "workspace", "allow"),
+        ("export FLASK_APP=shop.app; flask run", "trusted", "allow"),
+        ("FLASK_APP=/tmp/x.py ls", "trusted", "ask"),
+    ],
+)
+def test_a_toolchain_may_be_told_what_runs_nothing_else(line: str, name: str, action: str) -> None:
+    assert judged(name, line, sandboxed=True).action == action
+
+
+def test_settings_that_only_applications_read_may_be_given_where_any_code_of_the_project_may_run() -> None:
+    files = {"flask": f"{ROOT}/.venv/bin/flask"}
+    for line in (
+        *("APP_CONFIG=dev.toml npm start", "DATA_DIR=data python3 x.py", "REDIS_URL=redis://localhost ./serve"),
+        *("FLASK_APP=shop/app.py flask run", "BUILD_DIR=build; ls $BUILD_DIR", "export LOG_FILE=x.log; npm test"),
+        *("set -a; source .env; set +a; npm test", ". ./conf/.env.local && npm test"),
+    ):
+        assert judged("trusted", line, sandboxed=True, file_of=files.get).action == "allow", line
+        assert judged("workspace", line, sandboxed=True, file_of=files.get).action == "ask", line
+        assert judged("read-only", line, sandboxed=True, file_of=files.get).action != "allow", line
+    for line in (
+        *("APP_CONFIG=x ls", "GIT_CONFIG_FILE=x npm test", "BASH_MODULE=x npm test", "DATA_DIR=x git push"),
+        *("export GIT_DIR=x; npm test", "set -a; PATH=x; ls", "source /tmp/.env", "source ../.env", "source x"),
+        *("source .env; git push", "source .env x", "set -ax", "PATH_DIR=x PATH=. npm test", "SSL_CERT_FILE=x; ls"),
+    ):
+        assert judged("trusted", line, sandboxed=True, file_of=files.get).action == "ask", line
+    assert judged("trusted", "source .env").action == "ask"  # it would run outside a sandbox
+
+
+def test_a_wrapper_may_run_what_the_project_has_installed_where_any_program_may_run() -> None:
+    files = {name: f"{ROOT}/.venv/bin/{name}" for name in ("flask", "rm", "git")}
+    for line in ("uv run flask --app shop.app run", "timeout 5 flask run", "uv run python -c 'import x; print(1)'"):
+        assert judged("trusted", line, sandboxed=True, file_of=files.get).action == "allow", line
+    for line in ("uv run git push", "timeout 5 rm -rf src", "uv run twine upload dist/a"):
+        rules = judged("trusted", line, sandboxed=True, file_of=files.get, removal_problem=nothing_lost)
+        assert rules.action == "ask", line
+
+
+def test_a_question_about_a_written_place_is_asked_only_where_a_yes_matters() -> None:
+    def refused(path: str) -> str | None:
+        return None if path.startswith(f"{ROOT}/") else f"`{path}` is outside"
+
+    def written(line: str, *, sandboxed: bool = True) -> str:
+        return judged("trusted", line, sandboxed=sandboxed, writes_to=refused, home="/home/u").action
+
+    for line in ("echo x > $TMPDIR/a", 'echo x >> "$TMPDIR/a/b"', 'echo x > "${TMPDIR}"/a'):
+        assert written(line) == "allow", line
+        assert written(line, sandboxed=False) == "ask", line
+    for line in ("cat a >> ~/.bashrc", "echo x > ~/a/../b"):
+        assert written(line) == "deny", line
+        assert written(line, sandboxed=False) == "ask", line
+    for line in (
+        "echo x > $TMPDIR/../a",
+        "echo x > $TMPDIR$y",
+        "echo x > ~u/a",
+        "echo x > ~$y",
+        'echo x > "$HOME"/a',
+    ):
+        assert written(line) == "ask", line
+
+
+def test_a_denial_by_rule_is_stricter_than_one_by_the_sandbox() -> None:
+    rules = Permissions("allow", [PermissionRule("Bash", "git push *", "deny")])
+    facts = Facts(sandboxed=True, writes_to=lambda path: "protected")
+    line = "echo x > a; git push"
+    decision = rules.within((ROOT,), facts).judge(tool="Bash", effect="run", spellings=(line,))
+    assert decision.action == "deny" and not decision.by_sandbox and "git push" in decision.reason
+
+
+def test_what_an_option_of_read_is_given_is_no_variable() -> None:
+    for line in ("read -p 'name? ' n", "read -rp 'name? ' n", "read -r -d '' x", "read -t 5 -n 1 key"):
+        assert judged("trusted", line).action == "allow", line
+    for line in ("read -p 'x' PATH", "read -rp x IFS", "read -r PATH", "read -- PATH", "read -p PATH -r PATH"):
+        assert judged("trusted", line).action == "ask", line
 
 
 def test_python_may_be_told_where_its_modules_are_only_where_any_code_of_the_project_may_run() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from console_link import console_link
 from gripfast.builtin.session import open_session
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.features import may_use
@@ -19,6 +22,7 @@ from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.shell.board import Board, RunningShells
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
+from plain_user import environment, give, plain_python
 
 pytestmark = pytest.mark.anyio
 ANSWER = '{"verdict": "yes", "by": "terminal", "because": "", "at": 1}'
@@ -45,32 +49,68 @@ def sandbox(name: str) -> Sandbox:
     return choose("auto") if name == "bwrap" else Sandbox("landlock")
 
 
+TESTS = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """The home of a user, with a workspace, where a plain user can get to."""
+    with tempfile.TemporaryDirectory(prefix="gripfast-approval-", dir="/var/tmp") as name:
+        place = Path(os.path.realpath(name))
+        (place / "work").mkdir()
+        yield place
+
+
+def tried(who: str, level: str, home: Path, root: Path) -> dict[str, Any]:
+    """What came of it when commands at a sandbox level tried to answer the questions about themselves."""
+    python = plain_python() if who == "plain user" else [sys.executable]
+    if who == "plain user":
+        give(home, home / "work")
+    env = environment(home)
+    env |= {"PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(TESTS)]), "TMPDIR": str(home)}
+    words = [*python, "-P", str(TESTS / "edges" / "self_approval.py"), level, str(root)]
+    done = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    if found is None:
+        pytest.skip(f"{level} does not work here for the {who}")
+    return found
+
+
+NOBODY = {"cp": None, "ln": None, "mv": None, "approve": None}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
-@pytest.mark.parametrize("name", ["bwrap", "landlock"])
-async def test_a_command_in_the_sandbox_cant_answer(queue: QuestionQueue, work: Path, name: str) -> None:
-    level = sandbox(name)
-    asked = queue.ask(Asking("s", str(work), "Bash", "why", "command: x"))
-    place = shlex.quote(str(queue.directory))
-    attempts = (
-        f"echo {shlex.quote(ANSWER)} > answer; cp answer {place}/{asked.id}.answer",
-        f"ln answer {place}/{asked.id}.answer",
-        f"mv answer {place}/{asked.id}.answer",
-        f"XDG_STATE_HOME={shlex.quote(str(queue.directory.parent.parent))} "
-        f"{shlex.quote(sys.executable)} -m gripfast approve {asked.id}",
-        f"cat {place}/{asked.id}.json",
-    )
-    printed = b""
+@pytest.mark.parametrize("who", ["user of the tests", "plain user"])
+@pytest.mark.parametrize("level", ["bwrap", "landlock"])
+def test_a_command_in_the_sandbox_cant_answer_nor_open_the_console(who: str, level: str, home: Path) -> None:
+    found = tried(who, level, home, home / "work")
+    printed = found["printed"]
+    assert found["answers"] == NOBODY
+    assert "told-to-nobody" not in printed
+    assert found["key"] not in printed and "key=" not in printed
+    assert "there is no question" in printed  # `gripfast approve` ran, and saw none
+    for way in ("openly", "under_way", "unseen"):
+        assert f"{way} 403 commands of agents may not use this console;" in printed
+    assert "gone 20 times\n" in printed
+    assert found["opened"] == "opening the console\n"  # the person's link is not used up
 
-    async def feed(data: bytes) -> None:
-        nonlocal printed
-        printed += data
 
-    async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
-        for attempt in attempts:
-            await shells.run(attempt, feed)
-    assert queue.answered(asked.id) is None
-    assert [question.id for question in queue.waiting()] == [asked.id]
-    assert b"command: x" not in printed
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+@pytest.mark.parametrize("level", ["bwrap", "landlock"])
+def test_a_command_cant_answer_where_the_home_is_its_workspace(level: str, home: Path) -> None:
+    found = tried("user of the tests", level, home, home)
+    assert found["answers"] == NOBODY
+    assert "told-to-nobody" not in found["printed"] and found["key"] not in found["printed"]
+
+
+def test_without_a_sandbox_a_command_can_answer_as_the_guide_says(home: Path) -> None:
+    """So what is tried above would succeed if nothing held it."""
+    found = tried("user of the tests", "none", home, home / "work")
+    assert found["answers"] == dict.fromkeys(NOBODY, "yes")
+    assert "told-to-nobody" in found["printed"] and found["key"] in found["printed"]
+    guide = (TESTS.parent / "docs" / "guides" / "approvals.md").read_text(encoding="utf-8")
+    assert "`none`" in guide.partition("## Who can answer")[2]
 
 
 async def test_a_file_tool_cant_answer_even_where_everything_is_a_root(queue: QuestionQueue, work: Path) -> None:
@@ -107,57 +147,3 @@ async def test_a_command_in_the_sandbox_cant_see_or_end_a_background_shell(
     assert RunningShells().all() == [shell]
     assert b"the other command" not in printed
     board.close()
-
-
-THIEF = """
-import re, sys, urllib.request
-link, pid = sys.argv[1:]
-for address in (link, link + "/api/questions", link + "?key=" + "x" * 43):
-    try:
-        print("came in:", urllib.request.urlopen(address, timeout=20).status)
-    except OSError as refused:
-        print("refused:", refused)
-for name in ("environ", "cmdline"):
-    try:
-        print(open(f"/proc/{pid}/{name}", "rb").read())
-    except OSError as refused:
-        print("refused:", refused)
-try:
-    spots = [map(lambda word: int(word, 16), line.split()[0].split("-")) for line in open(f"/proc/{pid}/maps")]
-    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for start, end in spots:
-            try:
-                memory.seek(start)
-                print(*re.findall(b"key=[-_A-Za-z0-9]{43}", memory.read(end - start)))
-            except (OSError, OverflowError, ValueError):
-                pass
-except OSError as refused:
-    print("refused:", refused)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
-@pytest.mark.parametrize("name", ["bwrap", "landlock"])
-async def test_a_command_in_the_sandbox_cant_open_the_console(queue: QuestionQueue, work: Path, name: str) -> None:
-    level = sandbox(name)
-    state = shlex.quote(str(queue.directory.parent))
-    (work / "thief.py").write_text(THIEF, encoding="utf-8")
-    printed = b""
-
-    async def feed(data: bytes) -> None:
-        nonlocal printed
-        printed += data
-
-    command = [sys.executable, "-P", "-m", "gripfast", "console"]
-    with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) as console:
-        assert console.stderr is not None
-        link = console_link(console.stderr.readline())
-        page, _, key = link.partition("?key=")
-        async with Shells(Scope.workspace(str(work)), sandbox=level) as shells:
-            await shells.run(f"{shlex.quote(os.path.realpath(sys.executable))} thief.py {page} {console.pid}", feed)
-            await shells.run(f"cat {state}/* {state}/*/*; ls {state}", feed)
-        console.terminate()
-    text = printed.decode(errors="replace")
-    assert "refused" in text  # it ran
-    assert "came in" not in text
-    assert key not in text and "key=" not in text

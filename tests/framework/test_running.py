@@ -408,7 +408,7 @@ async def test_a_value_that_json_can_not_hold_is_an_error_that_names_its_type(
     [
         (MemoryError(), "there is not enough memory"),
         (RuntimeError("can't start new thread"), "no more threads can be started"),
-        (OSError(errno.EMFILE, "x"), "no more files can be opened"),
+        (OSError(errno.EMFILE, "x"), "this process has as many files open as it may"),
         (OSError(errno.EAGAIN, "x"), "no more processes can be started"),
     ],
     ids=["memory", "threads", "files", "processes"],

@@ -32,3 +32,11 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def fs(root: Path, strategy: Strategy) -> ScopedFs:
     return ScopedFs(Scope.workspace(root), strategy=strategy)
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Quarantine and caches of one test alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "state"

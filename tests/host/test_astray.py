@@ -7,63 +7,30 @@ import os
 import subprocess
 from pathlib import Path
 
-import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.host.sandboxed import LEVELS, QUIET_GIT, Session, git, repository_at
 
 from gripfast.host.files.gitremotes import leads_astray
 from gripfast.host.files.scope import Scope
-from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.shell.quarantine import Quarantined, quarantined, release
-from gripfast.host.shell.sandbox import Sandbox, choose
-from gripfast.host.shell.shells import Shells
 
-GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-WHO = "-c user.name=a -c user.email=b@c -c init.defaultBranch=main -c commit.gpgsign=false"
-LEVELS = ("bwrap", "landlock")
+pytestmark = pytest.mark.usefixtures("own_state")
 HOOK = "evil() { git init -q --bare $1; h=$1/hooks/update; printf '#!/bin/sh\\ntouch {pwned}' > $h; chmod +x $h; }; "
 CACHE = "E=$UV_TOOL_DIR/x; mkdir -p $E; "
 
 
-def level(name: str) -> Sandbox:
-    found = Sandbox("landlock") if name == "landlock" and landlock_version() else choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository with one commit."""
-    (tmp_path / "in").mkdir()
-    git(tmp_path / "in", f"git {WHO} init -q; echo 1 > a; git add a; git {WHO} commit -qm one")
-    return tmp_path / "in"
-
-
-def git(where: Path, script: str) -> str:
-    return subprocess.run(["bash", "-ec", script], cwd=where, env=GIT, check=True, stdout=-1).stdout.decode()
+    return repository_at(tmp_path / "in")
 
 
 def run(root: Path, sandbox: str, *commands: str) -> list[Quarantined]:
     """What was taken out, and told, after commands in one session."""
-    taken: list[Quarantined] = []
-
-    async def ignore(_: bytes) -> None: ...
-
-    async def main() -> None:
-        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
-            for command in commands:
-                taken.extend((await shells.run(command, ignore, timeout_ms=60_000)).quarantined)
-
-    anyio.run(main)
-    return taken
+    session = Session(Scope.workspace(root), sandbox)
+    session.run(*commands)
+    return session.taken
 
 
 REMOTES = {
@@ -94,7 +61,7 @@ def test_no_push_runs_hooks_that_nobody_judged(way: str, sandbox: str, root: Pat
         taken = run(root, sandbox, attack)
         of_branch = "branch." in REMOTES[way]
         where = ["-c", "push.default=current", "push"] if of_branch else ["push", "origin", "HEAD:refs/heads/z"]
-        subprocess.run(["git", *where], cwd=root, env=GIT, check=False, capture_output=True)
+        subprocess.run(["git", *where], cwd=root, env=QUIET_GIT, check=False, capture_output=True)
     finally:
         subprocess.run(["rm", "-rf", shared], check=True)
     assert not (tmp_path / "PWNED").exists()
@@ -145,7 +112,9 @@ def test_no_link_leads_to_a_repository_that_nobody_judges(way: str, sandbox: str
     evil = f"{CACHE} git init -q $E/r; git -C $E/r config core.fsmonitor 'touch {tmp_path}/PWNED; false'; "
     taken = run(root, sandbox, evil + LINKS[way])
     for place in ("s", "s/r", "s/l", ".venv", "node_modules/x"):
-        subprocess.run(f"cd {place} && git status", shell=True, cwd=root, env=GIT, check=False, capture_output=True)
+        subprocess.run(
+            f"cd {place} && git status", shell=True, cwd=root, env=QUIET_GIT, check=False, capture_output=True
+        )
     assert not (tmp_path / "PWNED").exists()
     assert taken and all(os.path.dirname(item.path).startswith(str(root)) for item in taken)
 
@@ -259,8 +228,8 @@ def test_whatever_git_follows_to_an_unseen_place_is_refused(root: Path, text: st
         "o",
         "HEAD:refs/heads/z",
     ]
-    subprocess.run(push, cwd=root, env=GIT, check=False, capture_output=True)
+    subprocess.run(push, cwd=root, env=QUIET_GIT, check=False, capture_output=True)
     ran = pwned.exists()
     pwned.unlink(missing_ok=True)
-    subprocess.run(["git", "-C", cache / "e.git", "update-ref", "-d", "refs/heads/z"], env=GIT, check=False)
+    subprocess.run(["git", "-C", cache / "e.git", "update-ref", "-d", "refs/heads/z"], env=QUIET_GIT, check=False)
     assert refused or not ran

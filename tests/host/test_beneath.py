@@ -193,6 +193,30 @@ def test_a_missing_path_names_up_to_three_near_ones(fs: ScopedFs, root: Path) ->
     assert caught.value.details["near"] == ["src/main.py"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("a/src/main.py", ["src/main.py"]),
+        ("b/src/main.py", ["src/main.py"]),
+        ("src\\main.py", ["src/main.py"]),
+        ("main.py", ["src/main.py"]),
+        ("src/other/main.py", ["src/main.py"]),
+        ("deep/one/leaf.md", ["deep/one/two/leaf.md"]),
+        ("a/way/key", []),
+        ("key", []),
+        ("deep/hidden.md", []),
+    ],
+)
+def test_a_missing_path_names_the_file_that_was_meant(root: Path, asked: str, near: list[str]) -> None:
+    for name in ("src/main.py", "deep/one/two/leaf.md", "secret/key", ".cache/hidden.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    os.symlink("secret", root / "way")
+    with pytest.raises(NotFound) as caught:
+        read(ScopedFs(Scope.workspace(root, deny=["secret"])), asked)
+    assert caught.value.details["near"] == near
+
+
 def test_denied_places_are_judged_as_requested_and_as_they_are(
     root: Path, tmp_path: Path, strategy: Strategy
 ) -> None:

@@ -15,41 +15,17 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.host.sandboxed import LEVELS, Session, git, level
 
 from gripfast.host.files.scope import PROTECTED, Scope
-from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.program.git_view import GitView, object_name
 from gripfast.host.shell.quarantine import Quarantined, release
-from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
 
-ENVIRONMENT = {
-    **os.environ,
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_SYSTEM": "/dev/null",
-    **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-}
+pytestmark = pytest.mark.usefixtures("own_state")
 WHO = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
 CI = ".github/workflows/ci.yml"
-both_levels = pytest.mark.parametrize("sandbox", ["bwrap", "landlock"])
-
-
-def level(name: str) -> Sandbox:
-    found = Sandbox("landlock") if name == "landlock" and landlock_version() else choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def git(where: Path, script: str) -> str:
-    done = subprocess.run(["bash", "-ec", script], cwd=where, env=ENVIRONMENT, check=True, capture_output=True)
-    return done.stdout.decode()
+both_levels = pytest.mark.parametrize("sandbox", LEVELS)
 
 
 @pytest.fixture
@@ -72,32 +48,14 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-class Session:
-    """Commands one after the other in one session; what each took out."""
+class CiSession(Session):
+    """A session whose commands may commit."""
 
     def __init__(self, root: Path, sandbox: str, protect: Sequence[str] = PROTECTED) -> None:
-        self.scope, self.sandbox = Scope.workspace(root, protect=protect), level(sandbox)
-        self.taken: list[Quarantined] = []
-        self.printed: list[str] = []
+        super().__init__(Scope.workspace(root, protect=protect), sandbox, before=WHO)
 
-    def run(self, *steps: str | Callable[[], object], fails: bool = False) -> list[Quarantined]:
-        async def main() -> None:
-            async with Shells(self.scope, sandbox=self.sandbox) as shells:
-                for step in steps:
-                    if not isinstance(step, str):
-                        step()
-                        continue
-                    kept = bytearray()
-
-                    async def feed(data: bytes, kept: bytearray = kept) -> None:
-                        kept.extend(data)
-
-                    ended = await shells.run(f"{WHO}{step}", feed, timeout_ms=60_000)
-                    self.printed.append(kept.decode())
-                    self.taken += ended.quarantined
-                    assert fails or ended.exit_code == 0, kept.decode()
-
-        anyio.run(main)
+    def taken_after(self, *steps: str | Callable[[], object], fails: bool = False) -> list[Quarantined]:
+        self.run(*steps, must_succeed=not fails)
         return self.taken
 
 
@@ -147,7 +105,7 @@ def test_git_moves_ci_files_as_it_does_outside(sandbox: str, root: Path, tmp_pat
         assert is_clean(root) == is_clean(outside), command
 
     steps = [(partial(again, command), command, partial(compare, command)) for command in MOVES]
-    assert Session(root, sandbox).run(*itertools.chain(*steps)) == []
+    assert CiSession(root, sandbox).taken_after(*itertools.chain(*steps)) == []
 
 
 @both_levels
@@ -157,7 +115,7 @@ def test_a_pull_brings_ci_files_that_are_new(rebase: str, sandbox: str, root: Pa
     git(root, "git branch -qu origin/main")
     git(root / "far", f"echo further > {CI}; echo n > .travis.yml; git add .; git commit -qam g")
     pull = f"echo mine > mine; git add mine; git commit -qm m; git pull -q --no-edit --rebase={rebase}"
-    assert Session(root, sandbox).run(pull) == []
+    assert CiSession(root, sandbox).taken_after(pull) == []
     assert ci_files(root) == {CI: b"further\n", ".travis.yml": b"n\n"}
     assert is_clean(root)
 
@@ -211,7 +169,7 @@ def test_what_a_command_changes_in_ci_files_is_put_back(sandbox: str, root: Path
         (again, f"git --version; {command.format(out=tmp_path / 'out')}", partial(check, command))
         for command in ATTACKS
     ]
-    taken = Session(root, sandbox).run(*itertools.chain(*steps), fails=True)
+    taken = CiSession(root, sandbox).taken_after(*itertools.chain(*steps), fails=True)
     assert len([item for item in taken if item.path == f"{root}/{CI}"]) >= 15
 
 
@@ -220,7 +178,7 @@ def test_what_a_command_changes_in_ci_files_is_put_back(sandbox: str, root: Path
 def test_what_a_command_makes_among_ci_files_is_taken_out(then: str, sandbox: str, root: Path) -> None:
     names = (".github/workflows/new.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile")
     made = "; ".join(f"mkdir -p $(dirname {name}); echo {name} > {name}" for name in names)
-    taken = Session(root, sandbox).run(f"{made}; {then}")
+    taken = CiSession(root, sandbox).taken_after(f"{made}; {then}")
     assert not [name for name in names if (root / name).exists()]
     assert {item.path for item in taken} == {f"{root}/{name.removesuffix('/config.yml')}" for name in names}
 
@@ -231,8 +189,8 @@ def test_what_a_command_makes_among_ci_files_is_taken_out(then: str, sandbox: st
 @both_levels
 def test_new_content_does_not_become_old_by_a_commit_in_an_earlier_command(sandbox: str, root: Path) -> None:
     before = (root / CI).read_bytes()
-    session = Session(root, sandbox)
-    taken = session.run(f"echo x >> {CI}; git commit -qam x", f"git checkout -- {CI}", "git reset -q --hard")
+    session = CiSession(root, sandbox)
+    taken = session.taken_after(f"echo x >> {CI}; git commit -qam x", f"git checkout -- {CI}", "git reset -q --hard")
     assert (root / CI).read_bytes() == before
     assert [item.path for item in taken] == [f"{root}/{CI}"] * 3
     assert f"git checkout -- {CI}" in taken[0].reason
@@ -241,13 +199,13 @@ def test_new_content_does_not_become_old_by_a_commit_in_an_earlier_command(sandb
 @both_levels
 def test_a_merge_with_new_content_is_told_and_can_be_released(sandbox: str, root: Path) -> None:
     before = (root / CI).read_bytes()
-    (taken,) = Session(root, sandbox).run("git merge -q --no-edit both; git merge -q -m m other")
+    (taken,) = CiSession(root, sandbox).taken_after("git merge -q --no-edit both; git merge -q -m m other")
     assert taken.path == f"{root}/{CI}" and f"git checkout -- {CI}" in taken.reason
     assert (root / CI).read_bytes() == before
     release(taken)
     assert is_clean(root)
     moves = ("git switch -q both", "git switch -q main", "git stash -q; git stash pop -q; true")
-    assert Session(root, sandbox).run(*moves) == []
+    assert CiSession(root, sandbox).taken_after(*moves) == []
     assert is_clean(root)
 
 
@@ -256,17 +214,20 @@ def test_what_the_user_wrote_travels_with_the_stash_and_with_branches(sandbox: s
     def edit() -> None:
         (root / CI).write_text("mine\n")
 
-    session = Session(root, sandbox)
-    assert session.run(edit, "git status -s", "git stash -q", "git switch -q code", "git stash pop -q") == []
+    session = CiSession(root, sandbox)
+    assert session.taken_after(edit, "git status -s", "git stash -q", "git switch -q code", "git stash pop -q") == []
     assert (root / CI).read_text() == "mine\n"
-    assert session.run("git commit -qam mine; git switch -q main", "git switch -q code; git gc -q --prune=now") == []
+    assert (
+        session.taken_after("git commit -qam mine; git switch -q main", "git switch -q code; git gc -q --prune=now")
+        == []
+    )
     assert (root / CI).read_text() == "mine\n" and is_clean(root)
 
 
 @both_levels
 def test_a_file_that_git_does_not_have_is_not_lost(sandbox: str, root: Path) -> None:
     (root / ".github/workflows/mine.yml").write_text("untracked")
-    Session(root, sandbox).run("git clean -fdxq; rm -rf .github/workflows/mine.yml")
+    CiSession(root, sandbox).taken_after("git clean -fdxq; rm -rf .github/workflows/mine.yml")
     assert (root / ".github/workflows/mine.yml").read_text() == "untracked"
 
 
@@ -282,7 +243,7 @@ def test_what_runs_on_this_machine_stays_out_also_beside_ci_files(sandbox: str, 
         printf '[core]\\nbare = true\\nfsmonitor = evil\\n' > r/config; touch r/objects/x r/refs/x
         git add -f .; git commit -qm nested; git switch -q main""",
     )
-    taken = Session(root, sandbox).run("git switch -q nested", "git status -s")
+    taken = CiSession(root, sandbox).taken_after("git switch -q nested", "git status -s")
     places = (".circleci/.envrc", ".circleci/.vscode", ".circleci/r/config")
     assert {item.path for item in taken} == {f"{root}/{place}" for place in places}
     assert (root / ".circleci/config.yml").read_text() == "ok\n"
@@ -293,7 +254,7 @@ def test_what_runs_on_this_machine_stays_out_also_beside_ci_files(sandbox: str, 
 @pytest.mark.parametrize("more", [(".github",), (".github/workflows",), ("**/.github/workflows",)])
 def test_a_name_that_the_user_protects_is_closed_to_git_as_well(more: tuple[str, ...], root: Path) -> None:
     for protect in ((*PROTECTED, *more), (".git", *more)):
-        Session(root, "bwrap", protect).run("git switch -q other", fails=True)
+        CiSession(root, "bwrap", protect).taken_after("git switch -q other", fails=True)
         assert "two" not in (root / CI).read_text()
         git(root, "git reset -q --hard; git switch -qf main")
 
@@ -301,9 +262,8 @@ def test_a_name_that_the_user_protects_is_closed_to_git_as_well(more: tuple[str,
 def test_ci_files_outside_a_repository_stay_closed(tmp_path: Path) -> None:
     (tmp_path / "in/.github/workflows").mkdir(parents=True)
     (tmp_path / "in" / CI).write_text("kept")
-    session = Session(tmp_path / "in", "bwrap")
-    session.run(f"git --version; echo x > {CI}", fails=True)
-    assert "Read-only file system" in session.printed[0]
+    [text] = CiSession(tmp_path / "in", "bwrap").run(f"git --version; echo x > {CI}")
+    assert "Read-only file system" in text
     assert (tmp_path / "in" / CI).read_text() == "kept"
 
 
@@ -407,7 +367,9 @@ def test_nothing_runs_that_a_repository_names(sandbox: str, root: Path, tmp_path
     attack = (
         f"echo x >> {CI}; git -c core.fsmonitor= add {CI}; rm -f {tmp_path}/PWNED; echo {'d' * 40} > .git/FETCH_HEAD"
     )
-    Session(root, sandbox).run(f"{attack}; mkfifo .git/refs/remotes .git/objects/info/alternates", fails=True)
+    CiSession(root, sandbox).taken_after(
+        f"{attack}; mkfifo .git/refs/remotes .git/objects/info/alternates", fails=True
+    )
     assert not (tmp_path / "PWNED").exists()
     assert "x" not in (root / CI).read_text()
 
@@ -418,7 +380,7 @@ def test_no_program_runs_where_no_ci_file_changed(sandbox: str, root: Path, monk
         raise AssertionError("nothing was to be judged")
 
     monkeypatch.setattr(GitView, "__init__", fail)
-    Session(root, sandbox).run(
+    CiSession(root, sandbox).taken_after(
         "true", "git status -s", "git switch -q code", "echo x > y; git add y; git commit -qm y"
     )
 
@@ -427,10 +389,10 @@ def test_no_program_runs_where_no_ci_file_changed(sandbox: str, root: Path, monk
 def test_ci_files_of_a_worktree_are_moved_by_git(sandbox: str, root: Path, tmp_path: Path) -> None:
     git(root, f"git worktree add -q {tmp_path}/tree code")
     tree = tmp_path / "tree"
-    session = Session(tree, sandbox)
-    assert session.run("git switch -q other", "git reset -q --hard bare", "git reset -q --hard both") == []
+    session = CiSession(tree, sandbox)
+    assert session.taken_after("git switch -q other", "git reset -q --hard bare", "git reset -q --hard both") == []
     assert "nineteen" in (tree / CI).read_text() and is_clean(tree)
-    (taken,) = session.run(f"git status; echo x > {CI}; git add .")
+    (taken,) = session.taken_after(f"git status; echo x > {CI}; git add .")
     assert taken.path == f"{tree}/{CI}" and "nineteen" in (tree / CI).read_text()
 
 
@@ -486,4 +448,4 @@ def test_whatever_runs_every_ci_file_is_as_before_or_an_old_version_of_gits(
         some = choose_from.choices(GIT_STEPS, k=2) + choose_from.choices(OTHER_STEPS, k=choose_from.choice((0, 1, 1)))
         choose_from.shuffle(some)
         steps += [note, f"git --version; {'; '.join(some)}", check]
-    Session(root, sandbox).run(*steps, fails=True)
+    CiSession(root, sandbox).taken_after(*steps, fails=True)

@@ -10,30 +10,15 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.host.sandboxed import LEVELS, QUIET_GIT, Session, git, level
 
 from gripfast.host.files.gitconfig import Judged, changed_part
 from gripfast.host.files.scope import Scope
-from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.shell.quarantine import Quarantined, quarantined
-from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
 
-GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-LEVELS = ("bwrap", "landlock")
+pytestmark = pytest.mark.usefixtures("own_state")
 LOCAL = "git -c protocol.file.allow=always"
-
-
-def level(name: str) -> Sandbox:
-    found = Sandbox("landlock") if name == "landlock" and landlock_version() else choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -49,36 +34,22 @@ def work(tmp_path: Path) -> Path:
         git -C app config alias.mine '!echo mine'
     """
     (tmp_path / "work").mkdir()
-    subprocess.run(["bash", "-ec", script], cwd=tmp_path / "work", env=GIT, check=True)
+    git(tmp_path / "work", script)
     return tmp_path / "work"
 
 
 def config(work: Path, *words: str) -> str:
     words = words or ("--list",)
-    done = subprocess.run(["git", "-C", work / "app", "config", "--local", *words], env=GIT, capture_output=True)
+    done = subprocess.run(
+        ["git", "-C", work / "app", "config", "--local", *words], env=QUIET_GIT, capture_output=True
+    )
     return done.stdout.decode()
 
 
 def run(work: Path, sandbox: str, *commands: str) -> tuple[list[str], list[Quarantined]]:
     """What each command printed, and what was taken out; a command must succeed unless it ends with `|| true`."""
-    said: list[str] = []
-    taken: list[Quarantined] = []
-
-    async def main() -> None:
-        async with Shells(Scope.workspace(work / "app", work), sandbox=level(sandbox)) as shells:
-            for command in commands:
-                kept = bytearray()
-
-                async def feed(data: bytes, kept: bytearray = kept) -> None:
-                    kept.extend(data)
-
-                ended = await shells.run(command, feed, timeout_ms=60_000)
-                assert ended.exit_code == 0, kept.decode()
-                said.append(kept.decode())
-                taken.extend(ended.quarantined)
-
-    anyio.run(main)
-    return said, taken
+    session = Session(Scope.workspace(work / "app", work), sandbox)
+    return session.run(*commands, must_succeed=True), session.taken
 
 
 WORK = {
@@ -115,7 +86,7 @@ def test_a_submodule_that_is_in_the_index_is_made_and_updated(sandbox: str, work
     script = (
         f"cd app && {LOCAL} submodule --quiet add ../lib lib && git commit -qm s && cd .. && {LOCAL} clone -q app c"
     )
-    subprocess.run(["bash", "-ec", script], cwd=work, env=GIT, check=True)
+    git(work, script)
     where = "cd ../c && git config user.name c && git config user.email c@d"
     run(
         work,
@@ -124,7 +95,9 @@ def test_a_submodule_that_is_in_the_index_is_made_and_updated(sandbox: str, work
         f"{LOCAL} submodule --quiet init && {LOCAL} submodule --quiet update",
         "test -f lib/lib.txt",
     )
-    told = subprocess.run(["git", "-C", work / "c", "submodule", "status"], env=GIT, capture_output=True, check=True)
+    told = subprocess.run(
+        ["git", "-C", work / "c", "submodule", "status"], env=QUIET_GIT, capture_output=True, check=True
+    )
     assert told.stdout.startswith(b" ")
 
 
@@ -305,7 +278,7 @@ def _understood(text: str) -> list[tuple[str, str]] | None:
     done = subprocess.run(
         ["git", "config", "-z", "--list", "--file", "-"],
         input=text.encode(),
-        env=GIT,
+        env=QUIET_GIT,
         capture_output=True,
         check=False,
     )
@@ -337,6 +310,30 @@ def test_names_and_values_that_programs_take_for_options_are_refused(text: str) 
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[user]\n\tnickname = x\n",
+        "[color]\n\tui = auto\n",
+        '[color "diff"]\n\tnew = green bold\n',
+        "[advice]\n\tdetachedHead = false\n",
+        "[rebase]\n\tautosquash = true\n",
+        "[core]\n\twhitespace = trailing-space\n",
+    ],
+)
+def test_settings_that_run_nothing_stay(text: str) -> None:
+    assert changed_part("", text) == Judged(text)
+
+
+def test_a_refused_setting_leaves_no_empty_section() -> None:
+    before = "[core]\n\tbare = false\n[old]\n"
+    after = f"{before}[alias]\n\tlol = !evil\n[user]\n\tsigningkey = x\n\tname = a\n[alias]\n\tx = !evil\n"
+    judged = changed_part(before, after)
+    assert judged.text == f"{before}[user]\n\tname = a\n"
+    assert judged.refused == ("alias.lol", "user.signingkey", "alias.x")
+    assert changed_part("[old]\n", "[old]\n[alias]\n\tx = !evil\n").text == "[old]\n"
+
+
+@pytest.mark.parametrize(
     "url", ["https://x/y", "ssh://git@x:22/y", "git@x:y/-z.git", "../up", "/a/b", "file:///a/b", "git://x/y-z"]
 )
 def test_urls_that_people_use_stay(url: str) -> None:
@@ -349,8 +346,7 @@ def test_a_submodule_is_added_where_there_is_a_list_of_them(sandbox: str, work: 
     file = work / "app/.gitmodules"
     before = '[submodule "old"]\n\tpath = old\n\turl = ../old\n\tfetchRecurseSubmodules = false\n'
     file.write_text(before)
-    git = f"git -C {work}/app"
-    subprocess.run(["bash", "-ec", f"{git} add .gitmodules; {git} commit -qm list"], env=GIT, check=True)
+    git(work / "app", "git add .gitmodules; git commit -qm list")
     add = f"{LOCAL} submodule --quiet add ../lib"
     _, taken = run(work, sandbox, f"{add} one", "git rm -qf one", f"{add} two")
     assert taken == []

@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.host.sandboxed import LEVELS, QUIET_GIT, WHO, Session, git, level, repository_at
 
 from gripfast.errors import Conflict
 from gripfast.host.files.scope import Scope
-from gripfast.host.kernel.landlock import landlock_version
-from gripfast.host.shell.quarantine import Quarantined, quarantined, release
-from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell import unfinished
+from gripfast.host.shell.quarantine import Quarantined, quarantined, release, take_out
 from gripfast.host.shell.shells import Shells
 
-GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-WHO = "-c user.name=a -c user.email=b@c -c init.defaultBranch=main -c commit.gpgsign=false"
-LEVELS = ("bwrap", "landlock")
+pytestmark = pytest.mark.usefixtures("own_state")
 EVIL = "[core]\\n\\tfsmonitor = touch PWNED;false\\n"
-
-
-def level(name: str) -> Sandbox:
-    found = Sandbox("landlock") if name == "landlock" and landlock_version() else choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository with one commit."""
-    (tmp_path / "in").mkdir()
-    git(tmp_path / "in", f"git {WHO} init -q; echo 1 > a; git add a; git {WHO} commit -qm one")
-    return tmp_path / "in"
-
-
-def git(where: Path, script: str) -> str:
-    done = subprocess.run(["bash", "-ec", script], cwd=where, env=GIT, check=True, capture_output=True)
-    return done.stdout.decode()
+    return repository_at(tmp_path / "in")
 
 
 async def ignore(_: bytes) -> None: ...
@@ -57,22 +37,9 @@ async def ignore(_: bytes) -> None: ...
 
 def run(root: Path, sandbox: str, *commands: str) -> list[Quarantined]:
     """What was taken out, and told, after commands in one session; each must succeed."""
-    taken: list[Quarantined] = []
-
-    async def main() -> None:
-        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
-            for command in commands:
-                kept = bytearray()
-
-                async def feed(data: bytes, kept: bytearray = kept) -> None:
-                    kept.extend(data)
-
-                ended = await shells.run(command, feed, timeout_ms=60_000)
-                assert ended.exit_code == 0, kept.decode()
-                taken.extend(ended.quarantined)
-
-    anyio.run(main)
-    return taken
+    session = Session(Scope.workspace(root), sandbox)
+    session.run(*commands, must_succeed=True)
+    return session.taken
 
 
 @pytest.mark.parametrize("sandbox", LEVELS)
@@ -203,7 +170,7 @@ def test_a_worktree_without_its_repository_has_no_settings_of_its_own(sandbox: s
         "git worktree add -q wt; cd .git/worktrees/wt; rm commondir; cp -r ../../objects ../../refs .; "
         f"printf '[core]\\n\\trepositoryformatversion = 0\\n{EVIL}' > config",
     )
-    subprocess.run(["git", "status"], cwd=root / "wt", env=GIT, capture_output=True, check=False)
+    subprocess.run(["git", "status"], cwd=root / "wt", env=QUIET_GIT, capture_output=True, check=False)
     assert not list(root.rglob("PWNED"))
 
 
@@ -418,7 +385,7 @@ def test_a_directory_that_is_a_repository_by_its_commondir_is_found(sandbox: str
         "printf '[core]\\n bare = true\\n[alias]\\n x = !touch PWNED\\n' > c/config"
     )
     taken = run(root, sandbox, attack)
-    subprocess.run(["bash", "-c", "cd e && git x"], cwd=root, env=GIT, capture_output=True, check=False)
+    subprocess.run(["bash", "-c", "cd e && git x"], cwd=root, env=QUIET_GIT, capture_output=True, check=False)
     assert not list(root.rglob("PWNED"))
     assert [item.path for item in taken] == [f"{root}/e/commondir"]
 
@@ -532,7 +499,9 @@ def test_nothing_of_what_commands_made_runs_outside_afterwards(trick: str, sandb
         for place in ("cl", "wt", "cl/m"):
             if (root / place).is_dir():
                 script = "git status; git checkout -qf HEAD; git submodule status"
-                subprocess.run(["bash", "-c", script], cwd=root / place, env=GIT, capture_output=True, check=False)
+                subprocess.run(
+                    ["bash", "-c", script], cwd=root / place, env=QUIET_GIT, capture_output=True, check=False
+                )
         assert not (root / "PWNED").exists()
 
     anyio.run(main)
@@ -646,6 +615,37 @@ def test_what_commands_made_is_taken_out_though_the_server_was_killed(how: str, 
     assert {item.path for item in quarantined()} >= {f"{root}/.envrc", f"{root}/e/.git/config"}
 
 
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_what_is_written_for_the_last_look_is_read_again_whole(sandbox: str, root: Path, tmp_path: Path) -> None:
+    """With everything that it may contain: a clone that a command made, a hook, and CI files that git may move."""
+    (root / ".github/workflows").mkdir(parents=True)
+    (root / ".github/workflows/ci.yml").write_text("on: push\n")
+    (root / ".envrc").write_text("mine\n")
+    git(root, f"git add .; git {WHO} commit -qm two; echo hook > .git/hooks/pre-push")
+
+    async def main() -> None:
+        async with Shells(Scope.workspace(root), sandbox=level(sandbox)) as shells:
+            await shells.run("git clone -q . copy; git status", ignore, timeout_ms=60_000)
+            await shells.run("git status", ignore, timeout_ms=60_000)
+            (file,) = (tmp_path / "state/gripfast/unfinished").iterdir()
+            with file.open("rb") as opened:
+                found = unfinished.read(opened)
+        assert found.seen.names and found.copies is not None and found.ci.copies
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("function", [subprocess.call, take_out, subprocess.Popen, Path])
+def test_what_is_written_for_the_last_look_names_no_program(function: Callable[..., object], tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+            return function, (f"touch {tmp_path}/PWNED",)
+
+    with pytest.raises(pickle.UnpicklingError, match="is not part of what was written"):
+        unfinished.read(io.BytesIO(pickle.dumps(Evil())))
+    assert not (tmp_path / "PWNED").exists()
+
+
 def test_an_orderly_session_leaves_no_journal(root: Path, tmp_path: Path) -> None:
     run(root, "bwrap", "true", "git init -q e")
     assert list((tmp_path / "state/gripfast/unfinished").iterdir()) == []
@@ -697,3 +697,29 @@ def test_a_directory_that_the_user_turned_into_a_repository_is_guarded(root: Pat
     anyio.run(main)
     assert not (root / "d/hooks/update").exists()
     assert (root / "d/HEAD").exists()
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_what_a_person_let_run_outside_the_sandbox_stays(name: str, tmp_path: Path) -> None:
+    root = repository_at(tmp_path / "in")
+    (root / ".vscode").mkdir()
+    (root / ".vscode" / "tasks.json").write_text("old\n")
+    sandbox = level(name)
+
+    async def main() -> None:
+        async def feed(_: bytes) -> None:
+            pass
+
+        async with Shells(Scope.workspace(root), sandbox=sandbox) as shells:
+            shells.may_leave = True
+            await shells.run("true", feed)
+            allowed = "echo new > .vscode/tasks.json; echo x > .vscode/more.json; echo y > .envrc"
+            ended = await shells.run(allowed, feed, outside=True)
+            assert not ended.quarantined
+            ended = await shells.run("echo evil > .vscode/tasks.json; echo z > .npmrc", feed)
+            assert {os.path.basename(one.path) for one in ended.quarantined} >= {".npmrc"}
+
+    anyio.run(main)
+    assert (root / ".vscode" / "tasks.json").read_text() == "new\n"
+    assert (root / ".vscode" / "more.json").exists() and (root / ".envrc").exists()
+    assert not (root / ".npmrc").exists()

@@ -142,7 +142,7 @@ def test_under_landlock_off_refuses_tcp(tmp_path: Path, port: int) -> None:
 
 @pytest.mark.parametrize("network", [Network("off"), LISTED])
 def test_where_it_can_not_be_held_no_command_runs(network: Network, tmp_path: Path) -> None:
-    with pytest.raises(SandboxViolation, match="can't be held here"):
+    with pytest.raises(SandboxViolation, match="can't be enforced here"):
         output_of(tmp_path, network, "touch made", Sandbox("none"))
     assert not (tmp_path / "made").exists()
     with pytest.raises(SandboxViolation, match="names"):

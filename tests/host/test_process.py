@@ -109,32 +109,24 @@ HOLDING = {
 }
 
 
-def temporary_directories() -> set[Path]:
-    """Ours, but for those of other test runs."""
-    return {place for place in Path("/tmp").glob("gripfast-*") if not place.name.startswith("gripfast-tests-")}
-
-
 @pytest.mark.parametrize("holding", HOLDING.values(), ids=HOLDING)
 @pytest.mark.parametrize("mode", ["off", "auto"])
 def test_a_killed_server_leaves_no_process_and_no_temporary_directory(
-    mode: str, holding: str, tmp_path: Path
+    mode: str, holding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "setsid env" in holding and not may_use("subreaper"):
         pytest.skip("without a subreaper, a process in a session of its own can outlive a stopped supervisor")
     mark = fresh_mark()
-    before = temporary_directories()
-    kill_server(str(tmp_path), mode, mark, holding)
+    root, temporary = tmp_path / "in", tmp_path / "tmp"
+    root.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    kill_server(str(root), mode, mark, holding)
     assert anyio.run(gone, mark) == []
-    until = time.monotonic() + 10
-    while temporary_directories() - before and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while list(temporary.iterdir()) and time.monotonic() < until:
         time.sleep(0.05)
-    mine = [place for place in temporary_directories() - before if not in_use(place)]
-    assert mine == []
-
-
-def in_use(place: Path) -> bool:
-    """Other tests running beside this one have directories of their own: each belongs to a living warden."""
-    return bool(survivors(str(place)))
+    assert list(temporary.iterdir()) == []
 
 
 def test_two_hundred_commands_at_once_all_answer(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.host.sandboxed import LEVELS, Session, level
 
 from gripfast.errors import InvalidArgument
 from gripfast.host.files.scope import Scope
@@ -19,37 +21,9 @@ from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells
 
 
-def level(name: str) -> Sandbox:
-    if name == "landlock":
-        if not landlock_version():
-            pytest.skip("this kernel has no Landlock")
-        return Sandbox("landlock")
-    found = choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-LEVELS = ["bwrap", "landlock"]
-
-
 def bash(scope: Scope, sandbox: Sandbox, *commands: str) -> list[str]:
     """Runs commands one after the other in one session; what each printed."""
-    texts: list[str] = []
-
-    async def main() -> None:
-        async with Shells(scope, sandbox=sandbox) as shells:
-            for command in commands:
-                kept = bytearray()
-
-                async def feed(data: bytes, kept: bytearray = kept) -> None:
-                    kept.extend(data)
-
-                await shells.run(command, feed, timeout_ms=30_000)
-                texts.append(kept.decode(errors="replace"))
-
-    anyio.run(main)
-    return texts
+    return Session(scope, sandbox).run(*commands)
 
 
 @pytest.fixture
@@ -272,6 +246,22 @@ def test_a_command_can_not_signal_what_is_outside(name: str, place: Path) -> Non
         bash(Scope.workspace(place / "in"), sandbox, f"kill -9 {victim.pid}")
         with pytest.raises(subprocess.TimeoutExpired):
             victim.wait(0.5)
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_command_sets_its_own_limits_and_not_those_of_the_server(name: str, place: Path) -> None:
+    """With too few descriptors the server could not put back what a command made, nor record what it changed."""
+    victim = subprocess.Popen(["sleep", "60"])
+    set_limit = f'python3 -c "import resource as r; r.prlimit({victim.pid}, r.RLIMIT_NOFILE, (3, 3))" 2>&1 | tail -1'
+    try:
+        before = resource.prlimit(victim.pid, resource.RLIMIT_NOFILE)
+        [refused, own] = bash(Scope.workspace(place / "in"), level(name), set_limit, "ulimit -n 64; ulimit -n")
+        assert resource.prlimit(victim.pid, resource.RLIMIT_NOFILE) == before
+        assert "Error" in refused
+        assert own.strip() == "64"
     finally:
         victim.kill()
         victim.wait()

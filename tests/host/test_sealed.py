@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gripfast.host.files.sealed import entries_of
+from plain_user import USER, environment, give, plain_python
 
-SOURCE = str(Path(sys.modules[entries_of.__module__].__file__ or "").parents[3])
-USER = 31337
 SESSION = """
 import json, os, sys, anyio
 from gripfast.host.files.scope import Scope
@@ -45,19 +41,7 @@ anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3:])
 
 @pytest.fixture(scope="module")
 def plain() -> list[str]:
-    """How to start an interpreter as a user that is not root."""
-    if os.geteuid() != 0:
-        return [sys.executable]
-    drop = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-    for python in (sys.executable, "/usr/bin/python3") if shutil.which("setpriv") else ():
-        test = (
-            "import anyio, subprocess, gripfast.host.shell.shells as s\nfrom gripfast.host.program.programs import "
-        )
-        test += "interpreter\nsubprocess.run([interpreter(), '-c', ''], check=True)"
-        done = subprocess.run([*drop, python, "-c", test], env=environment("/"), cwd="/", capture_output=True)
-        if done.returncode == 0:
-            return [*drop, python]
-    pytest.skip("no interpreter here that a plain user can run")
+    return plain_python()
 
 
 @pytest.fixture
@@ -65,15 +49,8 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gripfast-sealed-", dir="/var/tmp") as name:
         place = Path(os.path.realpath(name))
         (place / "in").mkdir()
-        if os.geteuid() == 0:
-            for path in (place, place / "in"):
-                os.chown(path, USER, USER)
+        give(place, place / "in")
         yield place
-
-
-def environment(home: Path | str) -> dict[str, str]:
-    packages = [place for place in sys.path if place.endswith("site-packages")]
-    return {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": os.pathsep.join([SOURCE, *packages])}
 
 
 def session(plain: list[str], home: Path, level: str, *commands: str) -> list[tuple[str, list[str]]]:

@@ -21,8 +21,8 @@ from gripfast.host.kernel.confine import can_confine, start_confined
 from gripfast.host.search import ripgrep, running
 from gripfast.host.search.glob import glob
 from gripfast.host.search.grep import grep
-from gripfast.host.search.records import GrepOptions, SearchPlace
 from gripfast.host.search.ripgrep import find_rg
+from gripfast.host.search.search_types import GrepOptions, SearchPlace
 from gripfast.host.search.stop import Stop, stoppable
 from gripfast.text.globs import compile_glob
 from searching import make, powerless

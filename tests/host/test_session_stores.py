@@ -300,6 +300,16 @@ def test_foreign_values_are_an_error_in_words_or_mere_text(redis: RedisServer, k
     store.close()
 
 
+def test_a_password_that_is_wrong_or_missing_is_told_from_a_redis_that_is_gone() -> None:
+    for redis in running_redis(password="right"):
+        for given, said in ((":wrong@", "Redis refused the password"), ("", "Redis wants a password")):
+            store = RedisSessions(redis.url.replace(":right@", given))
+            for _ in range(2):  # the second time nobody asks Redis
+                with pytest.raises(Internal, match=said):
+                    store.ping()
+            store.close()
+
+
 def test_a_redis_that_is_gone_is_told_and_used_again_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gripfast.host.stores.redis_link._PAUSE", 0.0)
     for redis in running_redis(keeps=True):

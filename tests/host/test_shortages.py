@@ -17,7 +17,7 @@ import pytest
 
 from gripfast.errors import Internal
 from gripfast.host.files.closed import ClosedNames
-from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.shell.sandbox import Sandbox, choose
 from gripfast.host.shell.shells import Shells

@@ -59,15 +59,15 @@ FAULTS: dict[str, tuple[str, str]] = {
     "an option twice": (f"ann {A} rules=workspace rules=trusted\n", "line 1"),
     "an option without a value": (f"ann {A} rules=\n", "line 1"),
     "a relative root": (f"ann {A} root=here\n", "line 1: root must be an absolute path"),
-    "one token for two": (f"ann {A}\nbob {A}\n", "line 2: the token of line 1 again"),
-    "two choices for one": (f"ann {A}\nann {B} readonly\n", "line 2: another choice for ann than in line 1"),
+    "one token for two": (f"ann {A}\nbob {A}\n", "line 2: the same token as in line 1"),
+    "two choices for one": (f"ann {A}\nann {B} readonly\n", "line 2: the options of ann differ from those in line 1"),
     "an odd name": (f"an/n {A}\n", "line 1: a name is"),
     "a token beyond ASCII": (f"ann {A}é\n", "line 1: a token is ASCII"),
     "TOML cut in a token": (f'[ann]\ntoken = "{A}\n', "line 2: not valid TOML"),
     "TOML with a word too many": (f'[ann]\ntoken = "{A}"\nadmin = true\n', "[ann]: only token"),
     "TOML without a token": ("[ann]\nreadonly = true\n", "[ann]: token is missing"),
     "TOML with a text for yes": (f'[ann]\ntoken = "{A}"\nreadonly = "no"\n', "[ann]: readonly is true or false"),
-    "TOML with a number": ("[ann]\ntoken = 1234567890123456789\n", "[ann]: token is a text"),
+    "TOML with a number": ("[ann]\ntoken = 1234567890123456789\n", "[ann]: token must be a string"),
 }
 
 

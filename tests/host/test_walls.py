@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.host.sandboxed import QUIET_GIT, WHO, Session, level
 
 from gripfast.builtin.session import open_session
 from gripfast.errors import SandboxViolation
@@ -20,64 +21,11 @@ from gripfast.host.kernel.landlock import landlock_version
 from gripfast.host.program import own
 from gripfast.host.shell import broker_connection, sandbox
 from gripfast.host.shell.caches import caches_folder, caches_size, clear_caches, trim_caches
-from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.quarantine import quarantined, release
-from gripfast.host.shell.sandbox import Sandbox, choose
+from gripfast.host.shell.sandbox import Sandbox
 from gripfast.host.shell.shells import Shells
 
-QUIET_GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-WHO = "-c user.name=a -c user.email=b@c -c init.defaultBranch=main -c commit.gpgsign=false"
-
-
-def level(name: str) -> Sandbox:
-    if name == "landlock":
-        if not landlock_version():
-            pytest.skip("this kernel has no Landlock")
-        return Sandbox("landlock")
-    found = choose("auto")
-    if found.level != name:
-        pytest.skip(f"{name} does not work here: {found.faults}")
-    return found
-
-
-class Session:
-    """Commands one after the other in one session: what each printed, and how it ended."""
-
-    def __init__(self, scope: Scope, sandbox: str = "bwrap", sockets: Sequence[str] = ()) -> None:
-        self.scope, self.sandbox, self.sockets = scope, level(sandbox), sockets
-        self.ended: list[Ended] = []
-
-    def run(self, *steps: str | Callable[[], object]) -> list[str]:
-        texts: list[str] = []
-
-        async def main() -> None:
-            async with Shells(self.scope, sandbox=self.sandbox, sockets=self.sockets) as shells:
-                for step in steps:
-                    if not isinstance(step, str):
-                        step()
-                        continue
-                    kept = bytearray()
-
-                    async def feed(data: bytes, kept: bytearray = kept) -> None:
-                        kept.extend(data)
-
-                    self.ended.append(await shells.run(step, feed, timeout_ms=60_000))
-                    texts.append(kept.decode(errors="replace"))
-
-        anyio.run(main)
-        return texts
-
-    @property
-    def taken(self) -> list[str]:
-        return [item.path for ended in self.ended for item in ended.quarantined]
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Quarantine and caches of this test alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "state"
+pytestmark = pytest.mark.usefixtures("own_state")
 
 
 @pytest.fixture
@@ -174,7 +122,7 @@ def test_a_protected_link_that_was_replaced_is_put_back_and_told(root: Path) -> 
     session.run("rm .git; mkdir .git; echo evil > .git/config")
     assert os.readlink(root / ".git") == "real"
     assert (root / ".git" / "config").read_text() == "kept"
-    assert session.taken == [str(root / ".git")]
+    assert [item.path for item in session.taken] == [str(root / ".git")]
 
 
 def test_a_dangling_protected_link_does_not_stop_commands(root: Path) -> None:
@@ -316,7 +264,7 @@ def test_a_protected_name_that_a_command_makes_waits_in_quarantine(name: str, la
     assert not (root / late).exists()
     assert (root / "kept").exists()
     [item] = quarantined()
-    assert [item.path] == session.taken
+    assert [item.path] == [taken.path for taken in session.taken]
     release(item)
     assert (root / late).read_text() == "evil\n"
     assert quarantined() == []
@@ -456,8 +404,8 @@ def test_files_in_use_can_not_be_changed_and_secret_ones_not_read(
 
 
 @pytest.mark.parametrize("name", ["bwrap", "landlock"])
-def test_tokens_and_outputs_of_others_can_not_be_read(name: str, root: Path, state: Path, tmp_path: Path) -> None:
-    token, output = state / "gripfast" / "http-token", tmp_path / "cache" / "gripfast" / "outputs" / "one"
+def test_tokens_and_outputs_of_others_can_not_be_read(name: str, root: Path, own_state: Path, tmp_path: Path) -> None:
+    token, output = own_state / "gripfast" / "http-token", tmp_path / "cache" / "gripfast" / "outputs" / "one"
     for file in (token, output):
         file.parent.mkdir(parents=True)
         file.write_text(SECRET)

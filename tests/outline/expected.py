@@ -54,6 +54,7 @@ EXPECTED: dict[str, list[str]] = {
     ],
     "Go": [
         "constant Limit 5-5-5",
+        "constant Most 5-5-5",
         "constant A 8-8-8",
         "constant B 9-9-9",
         "variable table 12-12-14",

@@ -122,7 +122,7 @@ package main
 
 import "fmt"
 
-const Limit = 3
+const Limit, Most = 3, 4
 
 const (
 	A = iota

@@ -78,7 +78,7 @@ def test_a_marker_as_context_is_context() -> None:
         (framed("*** Update File: a\n@@ x\n"), "line 3: an `@@` without lines below it"),
         (framed("*** Update File:\n@@\n-x\n"), "line 2: the header names no file"),
         (framed("*** Rename File: a\n"), "line 2: `*** Rename File: a` is outside of any hunk"),
-        (framed(UPDATE, "*** Rename File: a\n"), "line 6: `*** Rename File: a` is no header that is known"),
+        (framed(UPDATE, "*** Rename File: a\n"), "line 6: `*** Rename File: a` is not a known header"),
         (framed("*** Add File: a\nhello\n"), "line 3: `hello` does not begin with `+`"),
         (framed("*** Update File: a\n@@\nhello\n"), "line 4: `hello` begins with none of"),
         (framed("*** Delete File: a\n-x\n"), "line 3: `-x` follows a Delete File"),

@@ -75,15 +75,23 @@ def refused(content: str, chunk: str) -> list[tuple[str, str]]:
         ("x\na\nx\n", "@@\n-x\n+y\n@@\n-a\n+b", "y\nb\nx\n"),
         ("x\nx\n", "@@\n-x\n+y\n@@\n-x\n+z", "y\nz\n"),
         ("a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "A\nB\n"),
+        ("h:\n  a\nc:\n  b\n", "@@ c:\n-  b\n+  B\n@@ h:\n-  a\n+  A", "h:\n  A\nc:\n  B\n"),
+        ("h:\n  a\n  b\n", "@@ h:\n-  a\n+  A\n@@ h:\n-  b\n+  B", "h:\n  A\n  B\n"),
         ("a\nb\n", "@@\n      1\ta\n-     2\tb\n+     2\tB", "a\nB\n"),
         ("a\nb\n", "@@\n-     2\tb\n+B", "a\nB\n"),
         ("a\n", "@@\n-a", ""),
         ("", "@@\n+a", "a\n"),
     ],
-    ids=range(19),
+    ids=range(21),
 )  # fmt: skip
 def test_a_chunk_goes_where_it_belongs(content: str, chunk: str, after: str) -> None:
     assert changed(content, chunk) == after
+
+
+def test_a_header_above_the_chunk_before_is_said_to_be_there() -> None:
+    ((code, message),) = refused("h:\n  a\n  a\nc:\n  b\n", "@@ c:\n-  b\n+  B\n@@ h:\n-  a\n+  A")
+    assert code == "NO_MATCH"
+    assert "the `@@` header `h:` is at line 1, above the chunk before it; chunks go from top to bottom" in message
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ def http_server(project: Path, tmp_path: Path) -> Iterator[tuple[str, str]]:
     )  # fmt: skip
     assert process.stderr is not None
     screen = ""
-    while "Ctrl-C" not in screen:
-        line = process.stderr.readline()
-        assert line, screen
-        screen += line
     try:
+        while "Ctrl-C" not in screen:
+            line = process.stderr.readline()
+            assert line, screen
+            screen += line
         yield (
             screen.split(" tools at ")[1].split()[0],
             (tmp_path / "gripfast" / "http-token").read_text(encoding="ascii").strip(),

@@ -23,6 +23,8 @@ from click.testing import CliRunner
 from gripfast.builtin.config import load_config
 from gripfast.edges.cli.main import main
 from gripfast.edges.cli.serve import serve
+from gripfast.errors import ToolError
+from gripfast.host.stores.redis_store import RedisStore
 from http_server import HANG, INITIALIZE, Server, token_file
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -62,12 +64,34 @@ def test_the_server_is_started_with_options_it_has(source: Any) -> None:
     assert not values["no_token"]
 
 
-def test_the_configuration_loads_and_asks_before_anything_risky() -> None:
+def test_the_configuration_loads_asks_before_anything_risky_and_has_a_password_for_redis() -> None:
     config = load_config(str(DEPLOY / "gripfast.toml"), [str(DEPLOY)])
     assert not config.ignored
+    assert config.store == "redis://:PASSWORD@redis:6379/0"
     assert 'rule_set = "workspace"' in (DEPLOY / "gripfast.toml").read_text(encoding="utf-8")
-    assert "redis://redis:" in (DEPLOY / "gripfast.toml").read_text(encoding="utf-8")
-    assert "redis" in compose()["services"]
+
+
+def test_redis_lets_nobody_in_without_the_password(tmp_path: Path) -> None:
+    """Commands of agents run in the server's container, from where Redis can be reached."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("there is no redis-server here")
+    shell, option, script = compose()["services"]["redis"]["command"]
+    with tempfile.TemporaryDirectory(prefix="gripfast-compose-") as place:
+        here = f"redis-server - --port 0 --unixsocket {place}/redis.sock"
+        script = script.replace("$$", "$").replace("redis-server -", here, 1)
+        variables = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": "s3cret"}
+        with subprocess.Popen([shell, option, script], cwd=place, env=variables, stdout=subprocess.DEVNULL) as server:
+            try:
+                deadline = time.monotonic() + HANG
+                while not Path(place, "redis.sock").exists():
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+                with pytest.raises(ToolError):
+                    RedisStore(f"unix://{place}/redis.sock").ping()
+                RedisStore(f"unix://:s3cret@{place}/redis.sock").ping()
+            finally:
+                server.terminate()
+                assert server.wait(HANG) == 0  # redis-server itself is asked to end, not a shell before it
 
 
 def test_files_that_compose_mounts_are_there_or_are_yours_to_make() -> None:
@@ -75,8 +99,8 @@ def test_files_that_compose_mounts_are_there_or_are_yours_to_make() -> None:
         volume.split(":")[0] for service in compose()["services"].values() for volume in service.get("volumes", [])
     ]
     files = [name for name in mounted if name.startswith("./")]
-    assert files == ["./gripfast.toml", "./secrets", "./Caddyfile"]
-    assert all((DEPLOY / name).is_file() for name in files if name != "./secrets")  # the tokens are yours to make
+    assert files == ["./secrets", "./Caddyfile"]
+    assert (DEPLOY / "Caddyfile").is_file()  # the tokens are yours to make
 
 
 def test_only_the_proxy_is_reached_from_outside_and_redis_not_even_from_there() -> None:
@@ -123,7 +147,8 @@ def test_compose_understands_its_file(tmp_path: Path) -> None:
         pytest.skip("there is no compose here")
     done = subprocess.run(
         [*program, "-f", str(DEPLOY / "compose.yml"), "config"], capture_output=True, text=True, timeout=120,
-        env={**os.environ, "HOST": "tools.example.org", "PROJECT": str(tmp_path), "UID_GID": "1000:1000"},
+        env={**os.environ, "HOST": "tools.example.org", "PROJECT": str(tmp_path), "UID_GID": "1000:1000",
+             "REDIS_PASSWORD": "s3cret"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "https://tools.example.org/mcp" in done.stdout

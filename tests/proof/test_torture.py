@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from torture import garbage, guards
+from torture import garbage, guards, page
 from torture.cuts import (
     Cut,
     Guard,
@@ -30,7 +30,7 @@ from torture.cuts import (
     value,
 )
 from torture.guards import GUARDS
-from torture.run import attempt, page
+from torture.run import attempt, write
 from torture.trial import Outcome, Torment
 
 from attacks.shell import fresh_mark, gone, survivors
@@ -221,13 +221,31 @@ def test_the_page_tells_what_held_what_broke_and_what_was_not_run(tmp_path: Path
     torment.tell(Outcome("one", "holds", 10, 0))
     torment.tell(Outcome("two", "breaks", 10, 3, "a note"))
     torment.tell(Outcome("three", "is not there", why="no bash on this machine"))
-    text = page(torment, 3.0)
+    text = page.whole({"files": page.part("files", torment.outcomes, torment, 3.0)}, ["files", "undo"])
     assert "| one | holds | 10 | 0 | held |  |" in text
     assert "| two | breaks | 10 | 3 | **broken** | a note |" in text
     assert "| three | is not there | – | – | not run | no bash on this machine |" in text
-    assert "3 trials, 1 broken" in text
-    assert "`scripts/torture --scale 0.25 --seed 7`" in text
+    assert "3 trials, 1 broken; not run: undo." in text
+    assert "`scripts/torture --only files --scale 0.25 --seed 7` at " in text
     assert "What is not promised" in text
+
+
+def test_a_run_of_one_group_replaces_its_part_of_the_page_and_leaves_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    torment = Torment(tmp_path, seed=7, say=said_nowhere)
+
+    def ran(group: str, outcome: Outcome) -> None:
+        write(group, page.part(group, [outcome], torment, 1.0), file)
+
+    ran("undo", Outcome("two", "breaks", 10, 3))
+    ran("files", Outcome("one", "holds", 10, 0))
+    before = page.parts_of(file.read_text(), ["files", "undo"])
+    ran("undo", Outcome("two", "holds again", 20, 0))
+    after = page.parts_of(file.read_text(), ["files", "undo"])
+    assert after["files"] == before["files"]
+    assert "| two | holds again | 20 | 0 | held |  |" in after["undo"]
+    assert "breaks" not in file.read_text()
+    assert "**2 trials, none broken; not run: patch, " in file.read_text()
 
 
 def test_a_group_that_breaks_off_is_told_as_broken_and_the_next_one_is_tried(

@@ -101,17 +101,17 @@ def test_what_is_shown_of_an_output_so_far_never_ends_inside_a_value(
     redactor = Redactor({"API_KEY": value})
     data = before.encode() + value.encode() + in_colour(value, filling) + after.encode()
     so_far = data[:at]
-    cut = len(so_far) - redactor.begun(so_far)
+    cut = len(so_far) - redactor.begun_secret(so_far)
     shown = redactor.bytes(data[:cut]) + redactor.bytes(data[cut:])
     assert value not in plain(shown.decode("utf-8", "replace"))
 
 
 def test_what_may_be_the_beginning_of_a_value_waits_and_nothing_else_does() -> None:
     redactor = Redactor({"API_KEY": "s3cr3t-s3c"})
-    assert redactor.begun(b"the key is s3cr\x1b[31m3t") == len(b"s3cr\x1b[31m3t")
+    assert redactor.begun_secret(b"the key is s3cr\x1b[31m3t") == len(b"s3cr\x1b[31m3t")
     for ended in (b"the key is s3cr3t-s3c", b"s3cr3t or not", b"Password: ", b""):
-        assert redactor.begun(ended) == 0
-    assert Redactor({}).begun(b"s3cr") == 0
+        assert redactor.begun_secret(ended) == 0
+    assert Redactor({}).begun_secret(b"s3cr") == 0
 
 
 @slowly

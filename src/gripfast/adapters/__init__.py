@@ -1,1 +1,1 @@
-"""A session in, another framework's own objects out: one module a framework, imported only by who uses it."""
+"""A session in, another framework's own objects out: one module for each framework, imported only when used."""

@@ -1,7 +1,7 @@
 """Files and commands inside a Scope, for frameworks that bring tools of their own: below their workspace adapters.
 
 Paths are the host's own, absolute ones, and `/tmp` is the session's private one for files and commands alike. Every
-operation is a call of a session, so that its rules and hooks hold here, too.
+operation is a call of a session, so that its rules and hooks also hold here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gripfast.host.files.entries import Entry, remove
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
-from gripfast.host.search.records import GlobResult, GrepResult
+from gripfast.host.search.search_types import GlobResult, GrepResult
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.shells import Shells
 from gripfast.text.below import is_below
@@ -267,7 +267,7 @@ class Ground:
         return _TMP + real[len(private) :] if private is not None and is_below(real, private) else real
 
     def _as_named(self, text: str) -> str:
-        """A message about the private `/tmp`, in the words of who asked."""
+        """A message about the private `/tmp`, with the path as the caller wrote it."""
         private = self._private()
         return text if private is None else text.replace(private, _TMP)
 

@@ -44,7 +44,7 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
 
 def _result(future: Future[T], before: BaseException | None) -> T:
     """What the work gives. Python interrupts only the main thread: in another one, raises KeyboardInterrupt when the
-    main thread has begun to handle one, other than `before`. The main thread itself wakes up now and then, too: a
+    main thread has begun to handle one, other than `before`. The main thread itself also wakes up now and then: a
     signal that comes just before it waits doesn't end that wait."""
     is_main = threading.current_thread() is threading.main_thread()
     while not future.done():

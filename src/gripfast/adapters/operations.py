@@ -22,7 +22,7 @@ from gripfast.host.files.entries import entries, entry, make_directory, real_pat
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import digest_of
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.search.records import GrepOptions
+from gripfast.host.search.search_types import GrepOptions
 from gripfast.host.search.stop import stoppable
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.shells import Shells
@@ -78,7 +78,7 @@ def write_operation(
     file_path: WorkPath,
     do: Literal["put", "create", "directory", "remove"],
     text: str = "",
-    data: Annotated[str | None, Field(description="Base64, where the content is no text in UTF-8.")] = None,
+    data: Annotated[str | None, Field(description="Base64, if the content is not UTF-8 text.")] = None,
     expected: Annotated[str | None, Field(description="The digest of what the file must hold now.")] = None,
     *,
     fs: Files,
@@ -129,9 +129,9 @@ async def run_operation(
     *,
     shells: Annotated[Shells, Depends(SHELL)],
 ) -> Output:
-    if not shells.scope.write and shells.sandbox.level == "none":
+    if not shells.scope.write and not shells.sandbox.confines:
         raise SandboxViolation(
-            "this scope is read-only, and there is no sandbox here that could hold a command to it"
+            "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
     collector = _Collector(limit, ends)
     try:

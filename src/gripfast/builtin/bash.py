@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -15,11 +14,11 @@ from pydantic import AfterValidator
 from gripfast.builtin.bash_output import state_of, stored
 from gripfast.builtin.endings import changed_files, ending, left_out, printed, taken_out, with_notes, would_change
 from gripfast.builtin.explained import not_found, refused_writes, stuck_files, unreached_names
-from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, READS, SHELL, WATCH
+from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, JOINED, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
 from gripfast.clock import monotonic
 from gripfast.errors import InvalidArgument, SandboxViolation
-from gripfast.framework.definition import tool
+from gripfast.framework.definition import Joined, tool
 from gripfast.framework.depends import Depends
 from gripfast.framework.fields import Field
 from gripfast.host.files.changes import changes_since, follow, look, prepare
@@ -33,29 +32,19 @@ from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
 from gripfast.records import dataclass
 
-_joining: ContextVar[Background | None] = ContextVar("joining", default=None)
-"""The shell that the call of this task waits for, without a question because it was approved when it began."""
-
 
 async def _joins(
     call: Any,
     *,
     shells: Annotated[Shells, Depends(SHELL)],
     answer_by: Annotated[float | None, Depends(ANSWER_BY)],
-) -> str:
+) -> Joined | None:
     """The same command again, soon after an answer said that it goes on, runs nothing."""
     is_plain = not (call.run_in_background or call.dry_run or call.tty) and call.outside_sandbox is None
     known = shells.handed_over(call.command) if is_plain and answer_by is not None else None
-    _joining.set(known)
-    return "" if known is None else f"it waits for {known.name}, which the same command started before"
-
-
-def _joined(command: str) -> Background | None:
-    """The shell that the gate let this call wait for. The call then does nothing else, even if the shell has ended
-    or its minute is over by now."""
-    known = _joining.get()
-    _joining.set(None)
-    return known if known is not None and known.command == command else None
+    if known is None:
+        return None
+    return Joined(f"it waits for {known.name}, which the same command started before", {JOINED.id: known})
 
 
 def _not_blank(command: str) -> str:
@@ -77,7 +66,7 @@ def _not_blank(command: str) -> str:
     profiles=("agent", "codex"),
     names_sandbox=True,
     rehearses="dry_run",
-    witness="outside_sandbox",
+    needs_person="outside_sandbox",
     seldom=("outside_sandbox", "max_output", "stdin", "tty"),
     joins=_joins,
 )
@@ -86,7 +75,7 @@ async def bash(
     description: Annotated[str | None, Field(description="What it does, in a few words.")] = None,
     timeout: Annotated[int, Field(description="Milliseconds; none in the background.", ge=1, le=600_000)] = 120_000,
     run_in_background: Annotated[
-        bool, Field(description="Return an id at once; see BashOutput and KillBash.")
+        bool, Field(description="Return only an id, at once; see BashOutput and KillBash.")
     ] = False,
     dry_run: Annotated[bool, Field(description="Show what it would change; keep nothing.")] = False,
     outside_sandbox: Annotated[
@@ -104,10 +93,11 @@ async def bash(
     shells: Annotated[Shells, Depends(SHELL)],
     watch: Annotated[Watch, Depends(WATCH)],
     answer_by: Annotated[float | None, Depends(ANSWER_BY)],
+    joined: Annotated[Background | None, Depends(JOINED)],
 ) -> TextResult | str:
     """Runs a command in bash. The working directory persists between calls; variables don't. No stdin or terminal by
     default. Returns stdout and stderr as printed, the exit code unless 0, and the files that changed."""
-    if not fs.scope.write and shells.sandbox.level == "none":
+    if not fs.scope.write and not shells.sandbox.confines:
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
@@ -115,8 +105,9 @@ async def bash(
     if run_in_background and outside:
         raise InvalidArgument("`outside_sandbox` is only for commands that are waited for")
     if dry_run:
-        if run_in_background or outside or tty:
-            raise InvalidArgument("a dry run takes neither run_in_background nor outside_sandbox nor tty")
+        given = {"run_in_background": run_in_background, "outside_sandbox": outside, "tty": tty}
+        if refused := [name for name, is_given in given.items() if is_given]:
+            raise InvalidArgument(f"a dry run does not take {' and '.join(refused)}")
         return await _rehearsed(command, timeout, fs, cache, shells)
     if stdin and not run_in_background:
         raise InvalidArgument("`stdin` is only for run_in_background: nobody could send anything meanwhile")
@@ -129,7 +120,7 @@ async def bash(
         started.append(shell)
         return f'[{shell.name} started; BashOutput(bash_id="{shell.name}") shows what it prints]'
     until = inf if answer_by is None or outside else answer_by
-    known = None if answer_by is None or outside or tty else _joined(command) or shells.handed_over(command)
+    known = None if answer_by is None or outside or tty else joined or shells.handed_over(command)
     if known is not None:
         return await _attached(known, until - monotonic(), cache, shells)
     how = Running(timeout, until, outside=outside, room=max_output, stdin=source)

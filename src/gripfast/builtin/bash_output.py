@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from gripfast.builtin.endings import ending, printed, taken_out, with_notes
-from gripfast.builtin.keys import CACHE, FS, SHELL
+from gripfast.builtin.keys import CACHE, FS, OFFERED, SHELL
 from gripfast.call.cache import OutputCache, Streamed
 from gripfast.clock import monotonic
 from gripfast.errors import InvalidRegex, TimedOut
@@ -18,6 +18,7 @@ from gripfast.host.files.fs import ScopedFs
 from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.shells import Shells
 from gripfast.messages import TextResult
+from gripfast.text.plural import plural
 from gripfast.text.terminal import plain
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ _MATCH_SECONDS = 5.0
 )
 async def bash_output(
     bash_id: Annotated[str, Field(description="The id from Bash.")],
-    offset: Annotated[int | None, Field(description="Lines to skip; default: those already shown.")] = None,
+    offset: Annotated[
+        int | None, Field(description="Lines to skip; negative: from the end; default: those of earlier calls.")
+    ] = None,
     filter: Annotated[str | None, Field(description="Show only lines that match this regex.")] = None,
     wait_ms: Annotated[
         int, Field(description="How long to wait for new output (with filter: a match) or the end.", ge=0, le=600_000)
@@ -47,6 +50,7 @@ async def bash_output(
     shells: Annotated[Shells, Depends(SHELL)],
     fs: Annotated[ScopedFs, Depends(FS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
+    offered: Annotated[frozenset[str], Depends(OFFERED)],
 ) -> TextResult:
     """Shows what a background shell printed since the last call, and whether it runs or its exit code."""
     pattern = _pattern(filter)
@@ -55,9 +59,10 @@ async def bash_output(
         await shells.news(shell, wait_ms)
     else:
         await _match(shell, shell.start_of(offset), pattern, wait_ms, shells)
-    pieces = shell.news(offset)
-    streamed = await stored(pieces if pattern is None else _matching(pieces, pattern), cache, shells)
-    notes = [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
+    looked = _Looked(shell, offset, pattern)
+    streamed = await stored(looked.pieces(), cache, shells)
+    more = "; wait_ms waits for more" if "BashOutput.wait_ms" in offered else ""
+    notes = [*state_of(shell, more), *looked.notes(), *taken_out(await shells.late_names(shell), fs)]
     return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 
@@ -98,8 +103,30 @@ def _pattern(text: str | None) -> regex.Pattern[str] | None:
         raise InvalidRegex(f"`filter` {text!r}: {fault}") from None
 
 
-def _matching(pieces: Iterator[bytes], pattern: regex.Pattern[str]) -> Iterator[bytes]:
-    return (line for line in _lines(pieces) if _matches(line, pattern))
+class _Looked:
+    """What a look at a shell shows, and the notes on what it does not."""
+
+    def __init__(self, shell: Background, offset: int | None, pattern: regex.Pattern[str] | None) -> None:
+        self._shell, self._offset, self._pattern = shell, offset, pattern
+        self._start, self._count, self._matched = shell.start_of(offset), 0, 0
+
+    def pieces(self) -> Iterator[bytes]:
+        news = self._shell.news(self._offset)
+        return news if self._pattern is None else self._matching(news, self._pattern)
+
+    def _matching(self, news: Iterator[bytes], pattern: regex.Pattern[str]) -> Iterator[bytes]:
+        for line in _lines(news):
+            self._count += 1
+            if _matches(line, pattern):
+                self._matched += 1
+                yield line
+
+    def notes(self) -> Iterator[str]:
+        if self._offset and self._offset > (total := self._shell.line_count):
+            yield f"[it has printed {plural(total, 'line')}; offset {self._offset} is past the end]"
+        if self._matched < self._count:
+            call = f'BashOutput(bash_id="{self._shell.name}", offset={self._shell.lines_before(self._start)})'
+            yield f"[{self._matched or 'none'} of {plural(self._count, 'line')} shown; without filter: {call}]"
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -120,14 +147,15 @@ def _matches(line: bytes, pattern: regex.Pattern[str]) -> bool:
         raise TimedOut(f"`filter` {pattern.pattern!r} takes too long; use a simpler pattern") from None
 
 
-def state_of(shell: Background) -> Iterator[str]:
-    """Notes on a background shell: whether it runs, or how it ended, which is told then."""
+def state_of(shell: Background, more: str = "") -> Iterator[str]:
+    """Notes on a background shell: whether it runs (with how to get `more`), or how it ended, which then counts as
+    reported."""
     if shell.full:
         yield f"[only the first {SPOOL_CAP // 1024**2} MiB were stored; the rest was dropped]"
     if shell.ended is None:
-        yield f"[{shell.name} is running; wait_ms waits for more]"
+        yield f"[{shell.name} is running{more}]"
         return
-    shell.told = True
+    shell.end_reported = True
     yield f"[{shell.name} has ended]" if shell.ended.exit_code != 0 else f"[{shell.name} has ended with exit code 0]"
     if shell.ended_by_user:
         yield "[the user ended it]"

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gripfast.builtin.rulesets import RULE_SETS, rule_set
 from gripfast.call.decision import PermissionRule
@@ -23,7 +23,7 @@ from gripfast.host.program.config import ConfigText, config_texts, own_config_pa
 from gripfast.host.program.userfile import read_user_file, write_user_file
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.shell.network import NetworkSetting, parse_network
-from gripfast.host.shell.sandbox import choose
+from gripfast.host.shell.sandbox import SandboxMode, choose
 from gripfast.host.shell.shared import MAX_OUTPUT
 from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from gripfast.builtin.config_tables import FileTable, PermissionsTable, ProgramTable, RecordTable, RuleTable
     from gripfast.call.shell.options import Program
 
-Sandbox: TypeAlias = Literal["auto", "require", "off"]
 _SANDBOX_STRICTNESS = ("off", "auto", "require")
 
 
@@ -47,7 +46,7 @@ class Config:
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = PROTECTED
     encoding: str | None = None
-    sandbox: Sandbox = "auto"
+    sandbox: SandboxMode = "auto"
     env: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ class Config:
     record: RecordOptions | None = _RECORD
     hide_secrets: bool = True
     answer_within: float | None = None  # seconds; None: by client
-    notify: bool = False  # whether the desktop tells of a question that waits
+    notify: bool = False  # whether the desktop shows a notification about a waiting question
     files: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -87,7 +86,7 @@ def load_config(named: str | None = None, roots: Iterable[str] = (), rules: Rule
 def rules_by_name(name: str | None, *, runs: bool, own_tools: Iterable[str] = ()) -> RuleChoice:
     """The rules of the set `name` (`none` for none) after the user's own; without a name those of the user's file,
     else the default: `trusted` where commands are sandboxed or there are none (`runs`), `workspace` where they are
-    not. By default the tools that the user has added (`own_tools`) run: that was said by adding them."""
+    not. By default the tools that the user has added (`own_tools`) run: adding them allows that."""
     if name is not None and name != NO_RULES and name not in RULE_SETS:
         raise InvalidArgument(f"no rules named {name!r}; use one of {', '.join((*RULE_SETS, NO_RULES))}")
 
@@ -96,7 +95,7 @@ def rules_by_name(name: str | None, *, runs: bool, own_tools: Iterable[str] = ()
             return replace(config, permissions=None, rules="")
         if name is None and config.permissions is not None:
             return config
-        by_default = "workspace" if runs and choose(config.sandbox).level == "none" else "trusted"
+        by_default = "workspace" if runs and not choose(config.sandbox).confines else "trusted"
         taken = name or by_default
         own = [] if config.permissions is None else [rule for rule in config.permissions.rules if rule.source]
         added = [] if name else [PermissionRule(tool, "*", "allow") for tool in own_tools]
@@ -329,7 +328,7 @@ def _narrowed(config: Config, table: FileTable, path: str) -> Config:
     )
 
 
-def _strictness(sandbox: Sandbox) -> int:
+def _strictness(sandbox: SandboxMode) -> int:
     return _SANDBOX_STRICTNESS.index(sandbox)
 
 

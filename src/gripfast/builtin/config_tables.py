@@ -11,7 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gripfast.call.decision import Action
 from gripfast.errors import InvalidArgument
 from gripfast.host.program.config import ConfigText
+from gripfast.host.record.shelf import RecordOptions
+from gripfast.host.shell.sandbox import SandboxMode
 from gripfast.text.near import did_you_mean
+
+_RECORD = RecordOptions()
 
 
 class _Table(BaseModel):
@@ -44,9 +48,9 @@ class ProgramTable(_Table):
 
 class RecordTable(_Table):
     on: bool = True
-    quota: str | int = 2 * 1024**3
-    days: float | int = Field(default=14, gt=0)
-    largest_file: str | int = 64 * 1024**2
+    quota: str | int = _RECORD.quota
+    days: float | int = Field(default=_RECORD.days, gt=0)
+    largest_file: str | int = _RECORD.largest_file
 
 
 class FileTable(_Table):
@@ -56,7 +60,7 @@ class FileTable(_Table):
     protect: list[str] | None = None
     unprotect: list[str] | None = None
     encoding: str | None = None
-    sandbox: Literal["auto", "require", "off"] | None = None
+    sandbox: SandboxMode | None = None
     env: list[str] | None = None
     writable: list[str] | None = None
     readable: list[str] | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from gripfast.builtin.diffs import DIFF_WIDTH, diff_below
-from gripfast.builtin.keys import CACHE, FS, READS
+from gripfast.builtin.keys import CACHE, FS, OFFERED, READS
 from gripfast.builtin.write import display_path
 from gripfast.call.cache import OutputCache
 from gripfast.errors import Conflict, InvalidArgument, NoMatch, NotUnique
@@ -42,9 +42,10 @@ from gripfast.text.match import (
     splices,
     trimmed_matches,
 )
+from gripfast.text.plural import plural
 from gripfast.text.unseen import replaced
 
-Mode = Literal["auto", "exact", "line_trimmed", "block_anchor"]
+MatchMode = Literal["auto", "exact", "line_trimmed", "block_anchor"]
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _PLACES_NAMED = 20
 _NEAREST_LINES = 20
@@ -101,9 +102,9 @@ def edit(
     new_string: Annotated[str, Field(description="Literal replacement.")],
     replace_all: Annotated[bool, Field(description="Replace every occurrence.")] = False,
     match_mode: Annotated[
-        Mode,
+        MatchMode,
         Field(
-            description="auto: exact, else line_trimmed (ignores space around lines, re-indents new_string). "
+            description="auto: exact, else line_trimmed (whole lines, but for space around; re-indents new_string). "
             "block_anchor: first and last line equal, the rest similar."
         ),
     ] = "auto",
@@ -119,6 +120,7 @@ def edit(
     fs: Annotated[ScopedFs, Depends(FS)],
     reads: Annotated[ReadLog, Depends(READS)],
     cache: Annotated[OutputCache, Depends(CACHE)],
+    offered: Annotated[frozenset[str], Depends(OFFERED)],
     ctx: ToolContext,
 ) -> str | Awaitable[TextResult]:
     """Replaces text in a file that was read, and shows the diff. LF matches any line ending."""
@@ -136,7 +138,10 @@ def edit(
         plan = plan_edit(before, request, fs.encoding, shown)
         return plan.bytes_of(shown)
 
-    change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
+    try:
+        change = fs.change(file_path, compute, reads=reads, commit=not dry_run, last_word=ctx.check_cancelled)
+    except NoMatch as error:
+        raise _in_notebook(error, shown, offered) from None
     assert plan is not None, "change calls compute"
     if plan.splices and not dry_run:
         reads.edited(change.real, request.digest)
@@ -151,7 +156,7 @@ class EditRequest:
     old: bytes
     new: bytes
     every: bool
-    mode: Mode
+    mode: MatchMode
     expected: int | None
     was_made: bool = False
 
@@ -211,7 +216,7 @@ def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
     if mode == "line_trimmed":
         matches = trimmed_matches(lines, request.old)
     elif mode == "block_anchor":
-        matches = anchored_matches(lines, request.old)
+        matches = trimmed_matches(lines, request.old) or anchored_matches(lines, request.old)
     if not matches:
         at = _already_applied(lines, request)
         if at is not None:
@@ -222,12 +227,17 @@ def _plan_by_lines(text: Text, request: EditRequest, shown: str) -> Plan:
     try:
         return Plan(text, [line_splice(lines, match, request.old, request.new) for match in matches], mode)
     except UnknownIndentError:
+        if exact_spans(text.body, request.old):
+            raise NoMatch(
+                f"old_string is in `{shown}`, but elsewhere with another indentation, which new_string can't be "
+                "given; send it with match_mode exact"
+            ) from None
         raise _no_match(lines, request, shown, "; indent new_string like it") from None
 
 
 def _already_applied(lines: SplitLines, request: EditRequest) -> int | None:
-    """The line of new_string, if this edit was made before: by this session, or, where new_string occurs once, by
-    somebody else, as the lines show that it shares with old_string. That it occurs proves nothing."""
+    """The line of new_string, if this edit was made before: by this session; or by somebody else, if new_string is
+    there once and the lines that it shares with old_string show that it is in the right place."""
     places = _places_of_new(lines, request)
     if request.was_made:
         return places[0] if places else None if request.new.strip() else 0
@@ -334,6 +344,17 @@ def _no_match(lines: SplitLines, request: EditRequest, shown: str, advice: str =
     )
 
 
+def _in_notebook(error: NoMatch, shown: str, offered: frozenset[str]) -> NoMatch:
+    """The error, for a notebook with what a model can't know that saw the cells in Read."""
+    if not shown.endswith(".ipynb"):
+        return error
+    other = "; NotebookEdit changes cells" if "NotebookEdit" in offered else ""
+    return NoMatch(
+        f"{error.message}\n[Edit sees the notebook's JSON, not the cells as Read shows them{other}]",
+        details=error.details,
+    )
+
+
 def _ready_to_send(found: Sequence[bytes], old: bytes) -> str | None:
     """The file's own text, if it is alike enough, short enough, and every character of it can be shown."""
     if len(found) > _READY_LINES or sum(map(len, found)) > _READY_BYTES:
@@ -363,7 +384,7 @@ def _summary(plan: Plan, shown: str, dry_run: bool) -> str:
     if plan.mode == "whole file":
         done = f"created {shown}" if plan.created else f"replaced the whole of {shown}"
     else:
-        done = f"edited {shown}: {count} replacement{'s' if count > 1 else ''} ({plan.mode})"
+        done = f"edited {shown}: {plural(count, 'replacement')} ({plan.mode})"
     return f"dry run, nothing was written: {done}" if dry_run else done
 
 

@@ -13,6 +13,7 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Differences
 from gripfast.text.colours import has_colours
 from gripfast.text.escape import escaped
+from gripfast.text.plural import plural
 from gripfast.text.terminal import controls_in, plain
 
 SHOWN = 20
@@ -35,7 +36,7 @@ def printed(text: str) -> str:
 def left_out(text: str) -> Iterator[str]:
     """A note on what a command printed that is not text."""
     if count := controls_in(text):
-        yield f"[{count} control character{'s' if count > 1 else ''} left out]"
+        yield f"[{plural(count, 'control character')} left out]"
 
 
 def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
@@ -61,7 +62,11 @@ def taken_out(items: Sequence[Quarantined], fs: ScopedFs) -> Iterator[str]:
     """Notes on what a command made that other programs would run."""
     for item in items:
         back = f"; the user can put it back with: gripfast quarantine release {item.id}" if item.id else ""
-        yield f"[taken out of the workspace: {fs.show_real(item.path)} ({escaped(item.reason)}){back}]"
+        shown, (what, _, names) = fs.show_real(item.path), item.reason.partition(": ")
+        if what.startswith("settings that ") and names:
+            yield f"[settings taken out of {shown}: {escaped(names)} (they {escaped(what[14:])}){back}]"
+        else:
+            yield f"[taken out of the workspace: {shown} ({escaped(item.reason)}){back}]"
 
 
 def _by_signal(code: int) -> str:
@@ -86,9 +91,9 @@ def changed_files(changes: Changes, fs: ScopedFs) -> Iterator[str]:
     ]
     if parts:
         yield f"[files: {'; '.join(parts)}]"
-    told = [path for path in (*changes.created, *changes.changed) if path.rpartition("/")[2] in _INSTRUCTIONS]
-    if told:
-        yield f"[agents read this as instructions, tell the user: {_names(told, fs)}]"
+    instructions = [path for path in (*changes.created, *changes.changed) if path.rpartition("/")[2] in _INSTRUCTIONS]
+    if instructions:
+        yield f"[agents read this as instructions, tell the user: {_names(instructions, fs)}]"
     if not changes.whole:
         yield "[files: there was not enough time to compare all of the workspace; what was missed is named next time]"
     if changes.note:

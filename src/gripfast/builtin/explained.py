@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.fs import ScopedFs
-from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.network import Network
 from gripfast.host.shell.not_found import programs_named
@@ -55,7 +55,7 @@ def stuck_files(
     names = ", ".join(escaped(fs.show_real(path)) for path in paths[:_MOST_NAMES])
     more = f" and {len(paths) - _MOST_NAMES} more" if len(paths) > _MOST_NAMES else ""
     yield (
-        f"[git could not change {names}{more}: protected, and as before. Don't commit that; git may have stopped "
+        f"[git could not change {names}{more}: protected and unchanged. Don't commit that; git may have stopped "
         f"half-way, see git status. To do it, {remedy}]"
     )
 

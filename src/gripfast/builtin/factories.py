@@ -1,4 +1,4 @@
-"""One factory a built-in tool: `read_tool(fs)` and its like. Tools over one file system share their state."""
+"""One factory for each built-in tool: `read_tool(fs)` and so on. Tools over one file system share their state."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gripfast.framework.depends import Depends
 from gripfast.framework.fields import Field
 from gripfast.host.files.fs import HERE, ScopedFs
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.search.records import GlobResult
+from gripfast.host.search.search_types import GlobResult
 from gripfast.host.search.stop import stoppable
 from gripfast.text.escape import escaped
 
@@ -34,8 +34,9 @@ async def glob(
     fs: Annotated[ScopedFs, Depends(FS)],
 ) -> str:
     """Finds files by glob, newest first, at most 1,000. Includes dot files; skips .git and what
-    .gitignore excludes."""
+    .gitignore excludes unless named."""
     base = path or HERE
+    pattern = f"{pattern}**" if pattern.endswith("/") else pattern
     found = await stoppable(
         lambda stop: fs.glob(pattern, base, include_ignored=include_ignored, limit=MOST, stop=stop)
     )

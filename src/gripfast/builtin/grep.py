@@ -19,9 +19,10 @@ from gripfast.host.files.fs import HERE, ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.search.hits import FileHits, HitLine
-from gripfast.host.search.records import GrepOptions, GrepResult, OutputMode
+from gripfast.host.search.search_types import GrepOptions, GrepResult, OutputMode
 from gripfast.host.search.stop import stoppable
 from gripfast.text.escape import escaped
+from gripfast.text.plural import plural
 
 MOST_CONTEXT = 500
 MOST_SHOWN = 10_000
@@ -79,13 +80,26 @@ async def grep(
     )
     found = await stoppable(lambda stop: fs.grep(pattern, path or HERE, options, stop=stop))
     if not found.total_files:
-        return "; ".join([f"No matches for `{escaped(pattern)}` in `{fs.show(path or HERE)}`", *_warnings(found)])
+        unfit = await _no_file_fits(fs, path or HERE, options) if (glob or type) and not found.partial else []
+        words = f"No matches for `{escaped(pattern)}` in `{fs.show(path or HERE)}`"
+        return "; ".join([words, *unfit, *_warnings(found)])
     notes = [*_footer(found, options), *_long_line(found)]
     answer = "\n".join([*_body(found, options, numbers), f"[{'; '.join(notes)}]"])
     shown_whole = [hits for hits in found.files if _may_be_whole(hits)]
     if shown_whole and len(answer.encode("utf-8", "replace")) <= CAP:
         await to_thread.run_sync(_record_whole, fs, reads, shown_whole)
     return answer
+
+
+async def _no_file_fits(fs: ScopedFs, path: WorkPath, options: GrepOptions) -> list[str]:
+    """Says so if no file with text fits the glob and type of a search."""
+    whole = GrepOptions(glob=options.glob, type=options.type, include_ignored=options.include_ignored, limit=1)
+    found = await stoppable(lambda stop: fs.grep("^", path, whole, stop=stop))
+    if found.total_files or found.binary_files or found.partial:
+        return []
+    given = {"glob": options.glob, "type": options.type}
+    fits = " and ".join(f"{name} `{escaped(value)}`" for name, value in given.items() if value)
+    return [f"no file there fits {fits}"]
 
 
 def _may_be_whole(hits: FileHits) -> bool:
@@ -143,11 +157,11 @@ def _shown(path: str, line: HitLine, numbers: bool) -> str:
 
 def _footer(found: GrepResult, options: GrepOptions) -> list[str]:
     """The total, what is not shown, and how to continue."""
-    files = _counted(found.total_files, "file")
+    files = plural(found.total_files, "file")
     if options.mode == "content":
-        total, summary = found.total_matches, f"{_counted(found.total_matches, 'matching line')} in {files}"
+        total, summary = found.total_matches, f"{plural(found.total_matches, 'matching line')} in {files}"
     elif options.mode == "count":
-        total, summary = found.total_files, f"{_counted(found.total_matches, 'matching line')} in {files}"
+        total, summary = found.total_files, f"{plural(found.total_matches, 'matching line')} in {files}"
     else:
         total, summary = found.total_files, f"{files} with matches"
     end = min(options.offset + options.limit, total)
@@ -171,18 +185,14 @@ def _long_line(found: GrepResult) -> list[str]:
     return []
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def _warnings(found: GrepResult) -> list[str]:
     words: list[str] = []
     if found.binary_files:
-        words.append(f"{_counted(found.binary_files, 'binary file')} also matched, not shown")
+        words.append(f"{plural(found.binary_files, 'binary file')} also matched, not shown")
     if found.unknown_encoding:
         words.append(f"files in {found.unknown_encoding} were searched as bytes; only ASCII text is found in them")
     if found.unreadable:
-        words.append(f"{_counted(found.unreadable, 'path')} could not be read")
+        words.append(f"{plural(found.unreadable, 'path')} could not be read")
     if found.partial:
         words.append("partial: timed out after 20 s, there may be more; narrow path, glob or type")
     return words

@@ -30,7 +30,7 @@ TRAITS = tuple(field.name for field in fields(Traits) if field.name not in ("pre
 def kept_text() -> str:
     """What is kept of all tools, and the sandbox that works here."""
     found = choose()
-    sandbox = None if found.level == "none" or found.faults else asdict(found)
+    sandbox = asdict(found) if found.confines and not found.faults else None
     lists = {name: [_kept(file) for file in files] for name, files in tool_list.files().items()}
     return json.dumps({"tools": lists, "sandbox": sandbox})
 

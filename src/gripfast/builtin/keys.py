@@ -17,6 +17,7 @@ from gripfast.host.files.watch import Watch
 if TYPE_CHECKING:
     from gripfast.builtin.outlining import Outlines
     from gripfast.host.record.record import Record
+    from gripfast.host.shell.background import Background
     from gripfast.host.shell.shells import Shells
 
 
@@ -28,6 +29,8 @@ FS: DependencyKey[ScopedFs] = DependencyKey("fs", _no_scope, scope="session")
 PERSON: DependencyKey[Person] = DependencyKey("person", Nobody)
 ANSWER_BY: DependencyKey[float | None] = DependencyKey("answer_by", lambda: None)
 """When a call has to answer, by the monotonic clock, because its client would give up soon after; None: any time."""
+JOINED: DependencyKey[Background | None] = DependencyKey("joined", lambda: None)
+"""The shell that a call waits for without a question, because the same command was approved when it began."""
 READS: DependencyKey[ReadLog] = DependencyKey("reads", ReadLog, scope="session")
 CACHE: DependencyKey[OutputCache] = DependencyKey("cache", OutputCache, scope="session")
 RECORD: DependencyKey[Record | None] = DependencyKey("record", lambda: None, scope="session")
@@ -60,7 +63,8 @@ def _no_tools() -> frozenset[str]:
 
 
 OFFERED: DependencyKey[frozenset[str]] = DependencyKey("offered", _no_tools, scope="session")
-"""The names of the tools in a session: a tool points only to one that is there."""
+"""The names of the tools in a session, and of their rarer arguments as `Tool.argument`, if the definition shows them:
+a tool points only to what is there."""
 
 
 def watch_of(fs: ScopedFs) -> Watch:

@@ -11,8 +11,9 @@ from gripfast.call.shell.facts import Facts
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.moving import has_dashes, is_there, moving_refusal
 from gripfast.host.program.lockfiles import is_locked
+from gripfast.host.program.userfile import user_path
 from gripfast.host.shell.environment import command_path, program_file
-from gripfast.host.shell.sandbox import Mode, choose
+from gripfast.host.shell.sandbox import SandboxMode, choose
 from gripfast.host.shell.script import find_shell
 
 if TYPE_CHECKING:
@@ -47,29 +48,30 @@ def _git_runs(directory: str, looks: bool, sandboxed: bool) -> str | None:
 def facts_of(
     fs: ScopedFs,
     place: ShellPlace,
-    sandbox: Mode = "auto",
+    sandbox: SandboxMode = "auto",
     removal_problem: Callable[[str], str | None] | None = None,
 ) -> Facts:
     """The facts for one session. The sandbox is tried out if it was not before. `removal_problem` is for a session
     with a record: why what a path names could not be put back."""
-    level = choose(sandbox).level
-    private = ("/tmp",) if level == "bwrap" else ()
+    chosen = choose(sandbox)
+    private = ("/tmp",) if chosen.has_private_tmp else ()
 
     def file_of(name: str) -> str | None:
-        return program_file(name, command_path(fs.roots, sandboxed=level != "none"), fs.roots)
+        return program_file(name, command_path(fs.roots, sandboxed=chosen.confines), fs.roots)
 
     facts = Facts(
-        sandboxed=level != "none",
+        sandboxed=chosen.confines,
         is_bash=find_shell(fs.roots).endswith("bash"),
         directory=lambda: place.directory() or fs.roots[0],
         scratch=private,
         file_of=file_of,
         writes_to=fs.write_refusal,
         is_locked=lambda directory, name: is_locked(directory or fs.roots[0], name, fs.roots),
-        git_runs=lambda directory, looks: _git_runs(directory or fs.roots[0], looks, level != "none"),
+        git_runs=lambda directory, looks: _git_runs(directory or fs.roots[0], looks, chosen.confines),
         writer=write.name,
         moving_refusal=lambda path: moving_refusal(path, fs.write_refusal),
         exists=is_there,
         has_dashes=has_dashes,
+        home=user_path("~"),
     )
     return facts if removal_problem is None else replace(facts, removal_problem=removal_problem)

@@ -33,8 +33,8 @@ class _Notebook(BaseModel):
     cells: list[_Cell]
 
 
-def notebook(data: bytes) -> tuple[str, list[ImagePart]] | None:
-    """The cells as text, and the images in their outputs; None if it is not a notebook."""
+def notebook(data: bytes, most: int = MOST_PICTURES) -> tuple[str, list[ImagePart]] | None:
+    """The cells as text, and at most so many images in their outputs; None if it is not a notebook."""
     try:
         cells = _Notebook.model_validate_json(data.removeprefix(b"\xef\xbb\xbf")).cells
     except ValidationError:
@@ -45,7 +45,7 @@ def notebook(data: bytes) -> tuple[str, list[ImagePart]] | None:
         run = f" [{cell.execution_count}]" if cell.execution_count is not None else ""
         lines += [f"<cell {number} {cell.cell_type}{run}>", *_joined(cell.source).splitlines()]
         for output in cell.outputs:
-            lines += ["<output>", *_shown(output, pictures)]
+            lines += ["<output>", *_shown(output, pictures, most)]
     return "\n".join(lines), pictures
 
 
@@ -56,20 +56,21 @@ def _joined(text: Any) -> str:
     return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else ""
 
 
-def _shown(output: _Output, pictures: list[ImagePart]) -> list[str]:
+def _shown(output: _Output, pictures: list[ImagePart], most: int) -> list[str]:
     if output.ename:
         return [f"{output.ename}: {output.evalue}"]
-    shown = [_picture(kind, value, pictures) for kind, value in output.data.items() if kind.startswith("image/")]
+    images = [(kind, value) for kind, value in output.data.items() if kind.startswith("image/")]
+    shown = [_picture(kind, value, pictures, most) for kind, value in images]
     return [*shown, *_joined(output.text or output.data.get("text/plain")).splitlines()]
 
 
-def _picture(kind: str, value: Any, pictures: list[ImagePart]) -> str:
+def _picture(kind: str, value: Any, pictures: list[ImagePart], most: int) -> str:
     try:
         data = base64.b64decode(_joined(value))
     except ValueError:
         data = b""
     found = picture(data)
-    if found is None or len(pictures) >= MOST_PICTURES or len(data) > _PICTURE_BYTES:
+    if found is None or len(pictures) >= most or len(data) > _PICTURE_BYTES:
         return f"[{kind}, not shown]"
     pictures.append(ImagePart(data, found.media_type, found.width, found.height))
     return f"[{kind} {found.width}x{found.height}: picture {len(pictures)} below]"

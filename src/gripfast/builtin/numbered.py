@@ -37,7 +37,7 @@ def numbered_piece(number: int, text: str, start: int, missing: int) -> str:
 
 
 def cut_note(cuts: Sequence[tuple[int, int]], call: Callable[[str], str]) -> list[str]:
-    """Says how to read the rest of lines that are cut, given as number and bytes shown, by the first of them."""
+    """A note on how to read the rest of the first line that is cut. `cuts` are line numbers and the bytes shown."""
     if not cuts:
         return []
     number, end = cuts[0]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from gripfast.builtin.keys import FS, OUTLINES, READS
 from gripfast.builtin.numbered import ROOM
-from gripfast.builtin.outline_map import directory_map
+from gripfast.builtin.outline_map import MOST_ROWS, directory_map
 from gripfast.builtin.outlining import Outline, Outlines
 from gripfast.errors import InvalidRegex, NotFile, TimedOut
 from gripfast.framework.context import ToolContext
@@ -19,7 +19,7 @@ from gripfast.framework.fields import Field
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.search.records import GrepOptions
+from gripfast.host.search.search_types import GrepOptions
 from gripfast.lisp.patterns import BadLispPattern, Budget, Pattern, PatternTimeout
 from gripfast.outline.definition import BODIES, Definition
 from gripfast.outline.folds import Fold
@@ -53,8 +53,8 @@ Named = Callable[[Definition], bool]
 def outline(
     path: Annotated[WorkPath, Field(description="File, or directory for a map.")],
     name_pattern: Annotated[str | None, Field(description="Regex on names like `Class.method`.")] = None,
-    content_pattern: Annotated[str | None, Field(description="Regex on lines.")] = None,
-    limit: Annotated[int, Field(description="Lines to return.", ge=1, le=10_000)] = 1000,
+    content_pattern: Annotated[str | None, Field(description="Regex on lines; with both, either may match.")] = None,
+    limit: Annotated[int, Field(description="Lines to return.", ge=1, le=MOST_ROWS)] = 1000,
     *,
     ctx: ToolContext,
     fs: Annotated[ScopedFs, Depends(FS)],

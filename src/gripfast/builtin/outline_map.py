@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from math import ceil
 
 from gripfast.builtin.numbered import ROOM
 from gripfast.builtin.outlining import LARGEST_PARSED, Outline, Outlines
@@ -13,17 +14,19 @@ from gripfast.errors import ToolError
 from gripfast.framework.context import ToolContext
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.search.records import GrepOptions
+from gripfast.host.search.search_types import GrepOptions
 from gripfast.outline.definition import Definition
 from gripfast.outline.languages import language_of
-from gripfast.outline.map import MOST_A_FILE, Closed, laid_out
+from gripfast.outline.map import MOST_A_FILE, NAMES, Closed, laid_out
 from gripfast.outline.text import SourceText
 from gripfast.outline.view import named_row
 from gripfast.records import dataclass
 from gripfast.text.escape import escaped
+from gripfast.text.plural import plural
 
 MOST_FILES = 200_000
 MOST_HITS = 10_000
+MOST_ROWS = 10_000
 SECONDS = 20.0
 LONGEST_LINE = 160
 _BATCH = 64
@@ -111,20 +114,29 @@ class _Mapping:
 
     def _entry(self, entry: str | Closed, shown: dict[str, Outline]) -> Iterator[str]:
         if isinstance(entry, Closed):
-            yield f"{escaped(entry.path) or './'} … {_counted(entry.count, 'file')}"
+            yield f"{escaped(entry.path) or './'} … {plural(entry.count, 'file')}"
             return
         outline = shown.get(entry)
-        yield f"{escaped(entry)} ({_counted(outline.total, 'line')})" if outline else escaped(entry)
+        yield f"{escaped(entry)} ({plural(outline.total, 'line')})" if outline else escaped(entry)
         if outline:
             yield from _rows(outline.top[:MOST_A_FILE])
             if len(outline.top) > MOST_A_FILE:
                 yield f"… {len(outline.top) - MOST_A_FILE} more definitions"
 
     def _left_out(self, entries: list[str | Closed], total: int, named: int) -> Iterator[str]:
-        yield _counted(total, "file")
-        closed = next((entry for entry in entries if isinstance(entry, Closed) and entry.path), None)
-        if named < total and closed:
-            yield f'{total - named} in folded directories: outline(path="{escaped(closed.path.rstrip("/"))}")'
+        yield plural(total, "file")
+        if named == total:
+            return
+        base = self._fs.show(self._base)
+        folded = (escaped(entry.path.rstrip("/")) for entry in entries if isinstance(entry, Closed))
+        inner = next((path for path in folded if path not in ("", base)), None)
+        larger = min(MOST_ROWS, ceil(total / NAMES) + 1)
+        if inner is not None:
+            yield f'{total - named} in folded directories: outline(path="{inner}")'
+        elif larger > self._limit:
+            yield f'{total - named} not named: outline(path="{base}", limit={larger})'
+        else:
+            yield f"{total - named} not named"
 
     # --- what matches ---
 
@@ -138,8 +150,8 @@ class _Mapping:
             rows = list(_matching(outline, named, hits.get(path, ())))
             if rows:
                 count += len(rows)
-                lines += [f"{escaped(path)} ({_counted(outline.total, 'line')})", *self._sources(path, rows)]
-        said = f"{_counted(count, 'definition')} match{'es' * (count == 1)}" if count else "no definition matches"
+                lines += [f"{escaped(path)} ({plural(outline.total, 'line')})", *self._sources(path, rows)]
+        said = f"{plural(count, 'definition')} match{'es' * (count == 1)}" if count else "no definition matches"
         return self._answer(
             lines, [said, 'outline(path="<file>", name_pattern=...) shows one in full'][: 1 + bool(count)]
         )
@@ -195,7 +207,3 @@ def _fitting(lines: list[str], limit: int) -> list[str]:
             break
         kept.append(line)
     return kept
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

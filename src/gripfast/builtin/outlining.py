@@ -46,6 +46,7 @@ class _Source:
     data: bytes
     language: Language | None
     notes: tuple[str, ...] = ()
+    is_notebook: bool = False
 
 
 class Outlines:
@@ -99,7 +100,7 @@ class Outlines:
 
     def _found(self, source: _Source, shown: str, is_cancelled: Callable[[], bool]) -> tuple[Parsed, tuple[str, ...]]:
         language, lines = source.language, source.text.lines
-        if shown.endswith(".ipynb"):
+        if source.is_notebook:
             return cells_of(lines), ()
         if language is None:
             return by_indentation(lines), (f"`{shown}` is in no language that outline knows",)
@@ -129,8 +130,8 @@ def _source(file: OpenFile, shown: str, encoding: str | None) -> _Source:
     content = file.content()
     if (count := content.count(b"\n")) > MOST_LINES:
         raise SizeLimitExceeded(f"`{shown}` has {count} lines; outline takes at most {MOST_LINES}. Use Grep or Read")
-    if shown.endswith(".ipynb") and (cells := notebook(content)) is not None:
-        return _Source(SourceText(lines_of(cells[0])), b"", None)
+    if shown.endswith(".ipynb") and (cells := notebook(content, most=0)) is not None:
+        return _Source(SourceText(lines_of(cells[0])), b"", None, is_notebook=True)
     text, notes = _decoded(content, shown, encoding)
     lines = lines_of(text)
     language = refined(language_of(shown, lines[0] if lines else ""), text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,7 @@ from gripfast.patch.plan import Failure, PatchPlan, PlannedFile, plan
 from gripfast.records import dataclass
 from gripfast.text.match import Splice
 
-_EXPLAINED = 10  # failures that are told whole; of others the first line
+_EXPLAINED = 10  # failures that are shown in full; of any others only the first line
 
 
 class PatchText(Subjects):
@@ -38,7 +39,7 @@ class PatchText(Subjects):
 
     @classmethod
     def parse(cls, text: str) -> PatchText:
-        """Raises InvalidArgument for a text that is no patch, or a path that can be none."""
+        """Raises InvalidArgument for a text that is not a patch, or that has an impossible path."""
         patch = parse(text)
         return cls(text, patch, {path: WorkPath.parse(path) for path in patch.paths()})
 
@@ -153,8 +154,15 @@ class _Workspace:
         refused = {failure.hunk.number for failure in failures}
         left = tuple(hunk for hunk in self._given.patch.hunks if hunk.number not in refused)
         planned = plan(Patch(left), places, self._read)
-        planned.failures[:] = sorted([*failures, *planned.failures], key=lambda failure: failure.line)
+        failures += [self._with_near(one, planned.files.get(places[one.hunk.path])) for one in planned.failures]
+        planned.failures[:] = sorted(failures, key=lambda failure: failure.line)
         return planned
+
+    def _with_near(self, failure: Failure, file: PlannedFile | None) -> Failure:
+        """For a file that was never there, the error with near names."""
+        if failure.error.code != "NOT_FOUND" or file is None or file.exists or file.hunks:
+            return failure
+        return replace(failure, error=self._fs.not_found(self._given.paths[failure.hunk.path]))
 
     def _places_of(self, hunk: Hunk) -> dict[str, str]:
         """Where the paths of a hunk lead, if they may be written."""
@@ -184,7 +192,7 @@ class _Workspace:
     # --- the outcome ---
 
     def encode(self, planned: PatchPlan) -> None:
-        """The bytes of every file as it will be; a text that its encoding lacks is a failure as well."""
+        """The bytes of every file as it will be; text that a file's encoding can't represent is a failure as well."""
         sources = {file.moved_from for file in planned.files.values() if file.exists}
         for place, file in planned.files.items():
             try:

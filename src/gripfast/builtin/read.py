@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 from gripfast.builtin.images import media_type, picture
 from gripfast.builtin.keys import FS, OFFERED, READS
 from gripfast.builtin.numbered import LONGEST_LINE, PIECE, ROOM, clipped, cut_note, numbered, numbered_piece
-from gripfast.errors import BinaryNotSupported, InvalidArgument, SizeLimitExceeded
+from gripfast.errors import BinaryNotSupported, InvalidArgument, NotFile, SizeLimitExceeded
 from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import in_thread, tool
 from gripfast.framework.depends import Depends
@@ -24,13 +25,15 @@ from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.pdf import pdf_pages
 from gripfast.messages import ImagePart, Part, TextPart
 from gripfast.records import dataclass
-from gripfast.text.cut import whole_characters
+from gripfast.text.cut import unfinished, whole_characters
+from gripfast.text.plural import plural
 
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 MOST_PAGES = 20
 LIMIT = 2000
 SMALL, SMALL_NOTEBOOK = 1024 * 1024, 128 * 1024
+_PICTURE = re.compile(r"^ *\d+\t\[image/\S+ \d+x\d+: picture ([1-9]\d{0,3}) below\]$", re.MULTILINE)
 _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
 
 
@@ -58,10 +61,20 @@ async def read(
 ) -> str | list[Part]:
     """Reads a file: text as numbered lines, images, PDF pages, notebook cells. Read a file before you edit it."""
     work = partial(_read, fs, reads, file_path, ReadRequest(offset, limit, line_offset, pages), ctx)
-    answer = work(at_once=True) if fs.is_local else None
-    if answer is None:
-        answer = await in_thread(work, ctx) or ""
+    try:
+        answer = work(at_once=True) if fs.is_local else None
+        if answer is None:
+            answer = await in_thread(work, ctx) or ""
+    except NotFile as error:
+        raise _listed(error, fs.show(file_path), offered) from None
     return _with_hint(answer, fs.show(file_path)) if "outline" in offered else answer
+
+
+def _listed(error: NotFile, shown: str, offered: frozenset[str]) -> NotFile:
+    """For a directory, the error with the call that lists it."""
+    if not error.details.get("is_directory") or "Glob" not in offered:
+        return error
+    return NotFile(f'{error.message}; Glob(pattern="*", path="{shown}") lists it', details=error.details)
 
 
 def _with_hint(answer: str | list[Part], shown: str) -> str | list[Part]:
@@ -138,7 +151,7 @@ def _whole(file: OpenFile, shown: str, largest: int = LARGEST_DOCUMENT) -> bytes
 def _text(file: OpenFile, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
     encoding = None if file.form.wide else encoding
     if wanted.line_offset:
-        return _piece(file.piece(wanted.offset, wanted.line_offset, PIECE), shown, wanted, encoding)
+        return _piece(lambda skip: file.piece(wanted.offset, skip, PIECE), shown, wanted, encoding)
     return _lines(file.window(wanted.offset, wanted.limit, budget=ROOM), shown, wanted, encoding)
 
 
@@ -157,7 +170,7 @@ def _lines(window: LineWindow, shown: str, wanted: ReadRequest, encoding: str | 
 
 
 def _clip(rows: list[str], window: LineWindow, form: TextForm) -> list[tuple[int, int]]:
-    """Clips long rows; gives their line numbers and how many bytes of each are shown."""
+    """Clips long rows. Returns their line numbers and how many bytes of each are shown."""
     cuts: list[tuple[int, int]] = []
     for at, row in enumerate(rows):
         if len(row) > LONGEST_LINE or at in window.long:
@@ -168,8 +181,16 @@ def _clip(rows: list[str], window: LineWindow, form: TextForm) -> list[tuple[int
     return cuts
 
 
-def _piece(piece: LinePiece | None, shown: str, wanted: ReadRequest, encoding: str | None) -> str:
-    """One line from byte `line_offset` on."""
+def _piece(
+    piece_after: Callable[[int], LinePiece | None], shown: str, wanted: ReadRequest, encoding: str | None
+) -> str:
+    """One line from byte `line_offset` on; if that is inside a character, from where this begins."""
+    piece, back = piece_after(wanted.line_offset), 0
+    if piece is not None and b"\x80" <= piece.data[:1] < b"\xc0":
+        before = piece_after(max(0, wanted.line_offset - 3))
+        back = 0 if before is None else _inside(before.data, min(3, wanted.line_offset))
+        piece = piece_after(wanted.line_offset - back) if back else piece
+    wanted = replace(wanted, line_offset=wanted.line_offset - back)
     number = wanted.offset + 1 if wanted.offset >= 0 else wanted.offset
     if piece is None or wanted.line_offset >= piece.length:
         size = f"has {piece.length} bytes" if piece else "does not exist"
@@ -185,10 +206,18 @@ def _piece(piece: LinePiece | None, shown: str, wanted: ReadRequest, encoding: s
     return "\n".join([row, *notes, *_undecoded(form, shown)])
 
 
+def _inside(data: bytes, at: int) -> int:
+    """How many bytes before `at` the UTF-8 character begins that goes on there; 0 if there is none."""
+    back = unfinished(data[:at])
+    begun = data[at - back : at - back + 4]
+    is_character = back and any(shown_form(begun[:size], None).exact for size in range(back + 1, 5))
+    return back if is_character else 0
+
+
 def _undecoded(form: TextForm, shown: str) -> list[str]:
     if form.exact:
         return []
-    return [f"[`{shown}` is not UTF-8: invalid bytes are shown as \\xNN; to edit it, set `encoding` in the config]"]
+    return [f"[`{shown}` is not UTF-8: invalid bytes are shown as \\xNN; the user can set `encoding` in the config]"]
 
 
 def _call(shown: str, place: str) -> str:
@@ -213,7 +242,7 @@ def _notes(window: LineWindow, count: int, shown: str, wanted: ReadRequest) -> l
 def _nothing(total: int, shown: str, offset: int) -> str:
     if total == 0:
         return f"[`{shown}` is empty]"
-    return f"[`{shown}` has {total} line{'s' if total > 1 else ''}; offset {offset} is past the end]"
+    return f"[`{shown}` has {plural(total, 'line')}; offset {offset} is past the end]"
 
 
 # --- other kinds ---
@@ -242,7 +271,8 @@ def _pdf(file: OpenFile, shown: str, pages: str | None, ctx: ToolContext) -> str
         rows += page
     last = min(last, found.total)
     if last < found.total:
-        rows.append(f'[pages {first} to {last} of {found.total} shown; continue with pages="{last + 1}-..."]')
+        call = _call(shown, f'pages="{last + 1}-{min(last + MOST_PAGES, found.total)}"')
+        rows.append(f"[pages {first} to {last} of {found.total} shown; continue with {call}]")
     return "\n".join(rows)
 
 
@@ -268,8 +298,9 @@ def _cells(text: str, pictures: list[ImagePart], shown: str, wanted: ReadRequest
     total = count_lines(data_chunks(data))
     here = replace(wanted, offset=wanted.offset if wanted.offset >= 0 else max(0, total + wanted.offset))
     if here.line_offset:
-        answer = _piece(line_piece(data_chunks(data), here.offset, here.line_offset, PIECE), shown, here, None)
+        answer = _piece(lambda skip: line_piece(data_chunks(data), here.offset, skip, PIECE), shown, here, None)
     else:
         found = window(data_chunks(data), here.offset, here.limit, budget=ROOM, count=True)
         answer = _lines(found, shown, here, None)
-    return [TextPart(answer), *pictures] if pictures else answer
+    seen = [pictures[int(number) - 1] for number in _PICTURE.findall(answer) if int(number) <= len(pictures)]
+    return [TextPart(answer), *seen] if seen else answer

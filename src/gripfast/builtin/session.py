@@ -35,8 +35,8 @@ from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.together import recover_changes
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.network import ON, Network, NetworkSetting, parse_network
-from gripfast.host.shell.sandbox import Mode, choose
-from gripfast.host.shell.shared import MAX_OUTPUT, Begun, nothing_begun, share_tmp
+from gripfast.host.shell.sandbox import SandboxMode, choose
+from gripfast.host.shell.shared import MAX_OUTPUT, BegunSecret, no_secret_begun, share_tmp
 from gripfast.host.stores.store import EmbeddedStore
 from gripfast.messages import ToolCall
 from gripfast.records import dataclass
@@ -53,8 +53,12 @@ def shared_dependencies(
     fs: ScopedFs, cache: OutputCache, tools: Iterable[Tool], *, require_read: bool = True
 ) -> dict[str, Factory]:
     """What the built-in tools of one session share, as factories by dependency id."""
-    reads, offered = ReadLog(required=require_read), frozenset(tool.name for tool in tools)
+    reads, offered = ReadLog(required=require_read), frozenset(name for tool in tools for name in _offered(tool))
     return {FS.id: lambda: fs, READS.id: lambda: reads, CACHE.id: lambda: cache, OFFERED.id: lambda: offered}
+
+
+def _offered(tool: Tool) -> list[str]:
+    return [tool.name, *(f"{tool.name}.{argument}" for argument in tool.traits.seldom if tool.shows(argument))]
 
 
 def output_cache(cache: OutputCache | Store | str | None, session: str) -> OutputCache:
@@ -74,7 +78,7 @@ def output_cache(cache: OutputCache | Store | str | None, session: str) -> Outpu
 
 def shells_in(
     fs: ScopedFs,
-    sandbox: Mode,
+    sandbox: SandboxMode,
     env: Iterable[str],
     place: ShellPlace,
     sockets: Iterable[str] = (),
@@ -83,7 +87,7 @@ def shells_in(
     network: Network = ON,
     max_output: int = MAX_OUTPUT,
     board: Board | None = None,
-    begun: Begun = nothing_begun,
+    begun_secret: BegunSecret = no_secret_begun,
 ) -> Factory:
     """A factory of shells that are closed with their session. `place` tells the rules where they are.
     `may_leave`: the session asks a person before a command runs outside the sandbox."""
@@ -95,7 +99,7 @@ def shells_in(
             fs, sandbox, env, sockets, directory=place.start, network=network, board=board
         ) as opened:
             opened.may_leave, opened.max_output, opened.elsewhere = may_leave, max_output, place.elsewhere
-            opened.begun = begun
+            opened.begun_secret = begun_secret
             place.shells = opened
             yield opened
 
@@ -128,7 +132,7 @@ def _shared(fs: ScopedFs) -> dict[str, Factory]:
 
 
 def described(
-    tools: Iterable[Tool] | None, sandbox: Mode, rules: str = "", *, asks: bool = False, network: Network = ON
+    tools: Iterable[Tool] | None, sandbox: SandboxMode, rules: str = "", *, asks: bool = False, network: Network = ON
 ) -> list[Tool]:
     """The tools (None: all) with their descriptions as a session shows them: those that run commands name the sandbox
     and what the rule set `rules` asks about. What needs a person's yes is shown only if somebody can be asked
@@ -139,7 +143,9 @@ def described(
     reach = "" if network.kind == "on" else f"; {network.words}"
     held = f" Rules: {IN_WORDS[rules]}." if rules in IN_WORDS else ""
     taken = tool_list.TOOLS if tools is None else tools
-    shown = [tool if asks or tool.traits.witness is None else tool.without(tool.traits.witness) for tool in taken]
+    shown = [
+        tool if asks or tool.traits.needs_person is None else tool.without(tool.traits.needs_person) for tool in taken
+    ]
     return [
         tool.describe(f"{tool.description} {choose(sandbox).words}{reach}.{held}")
         if tool.traits.names_sandbox
@@ -183,10 +189,10 @@ class WorkspaceSession(Session):
             raise InvalidArgument("this session has no record; open it with record=True")
         return self._record
 
-    def tell_others(self, line: Callable[[dict[str, Any]], object]) -> None:
+    def send_record_to(self, line: Callable[[dict[str, Any]], object]) -> None:
         """Has each line of the record, if there is one, given to somebody who tells other servers."""
         if self._record is not None:
-            self._record.told_others = line
+            self._record.on_line = line
 
     def prepare(self) -> None:
         """Starts in the background what the first command of a recorded session would wait for."""
@@ -223,7 +229,7 @@ def open_session(
     after: Iterable[PostToolCall] = (),
     cache: OutputCache | Store | str | None = None,
     require_read: bool = True,
-    sandbox: Mode = "auto",
+    sandbox: SandboxMode = "auto",
     env: Iterable[str] = (),
     place: ShellPlace | None = None,
     rules: str = "",
@@ -257,28 +263,28 @@ def open_session(
     id = id or uuid.uuid4().hex
     secrets = KnownSecrets(fs.roots) if hide_secrets else None
     hide = _both(secrets, redact)
-    ground = _Ground(fs, sandbox, place or ShellPlace(), _record(fs, id, record, hide), _LazyWatch(fs))
+    parts = _SessionParts(fs, sandbox, place or ShellPlace(), _record(fs, id, record, hide), _LazyWatch(fs))
     needed, reach = permissions is not None or ask is not None, parse_network(network)
     outputs = output_cache(cache, id)
     shown = described(builtin, sandbox, rules, asks=ask is not None, network=reach)
     limits: dict[str, Any] = {"may_leave": needed, "network": reach, "max_output": max_output}
-    limits |= {"begun": secrets.begun} if secrets else {}
+    limits |= {"begun_secret": secrets.begun_secret} if secrets else {}
     board = Board(id, fs.roots[0], hide) if record else None
-    shells = shells_in(fs, sandbox, tuple(env), ground.place, sockets, board=board, **limits)
+    shells = shells_in(fs, sandbox, tuple(env), parts.place, sockets, board=board, **limits)
     shared = shared_dependencies(fs, outputs, [*shown, *tools], require_read=require_read)
-    shared |= {SHELL.id: shells, **ground.dependencies(), **(overrides or {})}
+    shared |= {SHELL.id: shells, **parts.dependencies(), **(overrides or {})}
     options: dict[str, Any] = {"ask": ask, "after": after, "remember": remember, "logger": logger, "id": id}
-    options |= {"before": (*([ground.first_hook(permissions)] if needed else ()), *before), "cache": outputs}
+    options |= {"before": (*([parts.first_hook(permissions)] if needed else ()), *before), "cache": outputs}
     options |= {"place": partial(_placed, fs), "secrets": secrets and secrets.current, "overrides": shared}
-    return WorkspaceSession([*shown, *tools], fs=fs, record=ground.record, watch=ground.watch, **options)
+    return WorkspaceSession([*shown, *tools], fs=fs, record=parts.record, watch=parts.watch, **options)
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _SessionParts:
     """What the parts of one session share: its files, where its commands run, and what is kept of its changes."""
 
     fs: ScopedFs
-    sandbox: Mode
+    sandbox: SandboxMode
     place: ShellPlace
     record: Record | None
     watch: _LazyWatch
@@ -326,12 +332,13 @@ def _questions(
     rules: RulesHook | None, fs: ScopedFs, place: ShellPlace, be_ready: Callable[[], object] | None
 ) -> PreToolCall:
     """What the rules say before a call, and what only a person can allow: that is one question, not two. A command is
-    judged by what could be undone, too: that is waited for in a thread."""
+    also judged by what could be undone, which is waited for in a thread."""
 
     def judged(call: ToolCall, tool: Tool, arguments: BaseModel) -> Deny | Ask | Allow | None:
         verdict = rules(call, tool, arguments) if rules is not None else None
         person = _needs_a_person(fs, place, tool, arguments)
-        return verdict if person is None or isinstance(verdict, Deny) else person
+        stays = isinstance(verdict, Deny) and not verdict.by_sandbox
+        return verdict if person is None or stays else person
 
     async def judged_when(
         ready: Callable[[], object], call: ToolCall, tool: Tool, arguments: BaseModel
@@ -351,13 +358,13 @@ def _questions(
 
 def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: BaseModel) -> Ask | None:
     """A protected name, or the argument that a tool declares: asked each time, and never remembered."""
-    if tool.traits.subject is None and tool.traits.witness is None:
+    if tool.traits.subject is None and tool.traits.needs_person is None:
         return None
     subject = getattr(arguments, tool.traits.subject) if tool.traits.subject else None
     parts = subject.parts() if isinstance(subject, Subjects) else (subject,)
     if lifted := [part for part in parts if isinstance(part, WorkPath) and part.lifted]:
         return _ask_to_lift(fs, lifted)
-    why = getattr(arguments, tool.traits.witness) if tool.traits.witness else None
+    why = getattr(arguments, tool.traits.needs_person) if tool.traits.needs_person else None
     if why is not None:
         reason = f"{tool.name} would run this outside the sandbox, with all your rights; the reason given: {why}"
         where = place.directory() or fs.roots[0]

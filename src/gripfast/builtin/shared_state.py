@@ -4,7 +4,7 @@
     todos           the list
     read PATH       what was last seen of one file
 
-Fields come from a store that others may write to: what can't be valid is left out, and said.
+Fields come from a store that others may write to: what is not valid is left out, and the answer says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gripfast.builtin.state import State
 from gripfast.builtin.todos import Todo
 from gripfast.errors import ToolError
 from gripfast.host.files.guard import Identity, Seen
-from gripfast.host.program.machine import kernel_name
+from gripfast.host.program.machine_names import kernel_name
 from gripfast.host.program.places import is_directory
 from gripfast.host.record.elsewhere import line_for_others
 from gripfast.host.stores.sessions import MOST_LINES
@@ -54,7 +54,7 @@ class SharedState:
     """A session's state as fields. Remembers which of them were saved."""
 
     def __init__(self, state: State, session: WorkspaceSession, server: str, *, tells_calls: bool = False) -> None:
-        """`tells_calls`: other servers can't see the session's record, and are told of its calls."""
+        """`tells_calls`: other servers can't see the session's record, so its calls are reported to them."""
         self._state = state
         self._session = session
         self._server = server
@@ -68,7 +68,7 @@ class SharedState:
         self.root = session.fs.roots[0]
         state.reads.take_changes()
         if tells_calls:
-            session.tell_others(self._lines.append)
+            session.send_record_to(self._lines.append)
 
     # --- to the store ---
 

@@ -15,7 +15,7 @@ from gripfast.builtin.session import open_session
 from gripfast.call.run import Session
 from gripfast.errors import InvalidArgument, PolicyDenied, SandboxViolation, ToolError, ToolNotFound
 from gripfast.host.files.scope import Scope
-from gripfast.host.search.records import OutputMode
+from gripfast.host.search.search_types import OutputMode
 from gripfast.messages import Part, ToolMessage
 from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean

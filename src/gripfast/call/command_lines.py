@@ -8,8 +8,15 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from gripfast.call.decision import Action, Decision, PermissionRule, strictest
-from gripfast.call.places import LinePlaces, may_place_links, without_command
-from gripfast.call.resolved import git_problem, is_shadowed, npx_problem, program_problem, removal_problem
+from gripfast.call.line_places import LinePlaces, may_place_links, without_command
+from gripfast.call.program_problems import (
+    git_problem,
+    is_shadowed,
+    npx_problem,
+    program_problem,
+    removal_problem,
+    unremovable,
+)
 from gripfast.call.shell.advice import instead_of
 from gripfast.call.shell.commands import CommandPattern, Tables, command_pattern, open_words_problem, plainly
 from gripfast.call.shell.denied import DEEPEST, Words, sightings, unknown_where_run, unproved_text, walked
@@ -18,7 +25,7 @@ from gripfast.call.shell.programs import GIT_CHANGING, INTERPRETERS, PROJECT, SH
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.recogniser import Proved, recognise
 from gripfast.call.shell.words import (
-    LEFT_TO_RULES,
+    MODULE_PLACES,
     Argv,
     Command,
     NotProvable,
@@ -27,6 +34,8 @@ from gripfast.call.shell.words import (
     Unknown,
     Word,
     assignment_problem,
+    is_left_to_rules,
+    is_of_applications,
     plain_words,
 )
 from gripfast.call.shell.wrapping import run_by_find, runs_the_project, unwrapped
@@ -36,7 +45,7 @@ from gripfast.text.fold import folded
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CompiledRule:
     """A compiled rule. `order` is its position among the rules."""
 
     order: int
@@ -44,7 +53,7 @@ class _Known:
     pattern: CommandPattern
 
 
-_Shelf: TypeAlias = Mapping[str, Sequence[_Known]]
+_RulesByProgram: TypeAlias = Mapping[str, Sequence[_CompiledRule]]
 _ANY = ""  # the key of rules that name no program
 
 
@@ -53,9 +62,9 @@ class LineRules:
     """The rules about one tool that runs commands, by the program they name."""
 
     default_action: Action
-    allows: _Shelf
-    asks: _Shelf
-    denies: _Shelf
+    allows: _RulesByProgram
+    asks: _RulesByProgram
+    denies: _RulesByProgram
     tables: Tables
     inside_only: bool
     places: LinePlaces
@@ -70,12 +79,18 @@ class LineRules:
         inside_only: bool,
         places: LinePlaces,
     ) -> LineRules:
-        shelves: dict[str, dict[str, list[_Known]]] = {"allow": {}, "ask": {}, "deny": {}}
+        by_action: dict[str, dict[str, list[_CompiledRule]]] = {"allow": {}, "ask": {}, "deny": {}}
         for order, rule in enumerate(rules):
-            known = _Known(order, rule, command_pattern(rule.pattern))
-            shelves[rule.action].setdefault(known.pattern.program, []).append(known)
+            known = _CompiledRule(order, rule, command_pattern(rule.pattern))
+            by_action[rule.action].setdefault(known.pattern.program, []).append(known)
         return cls(
-            default_action, shelves["allow"], shelves["ask"], shelves["deny"], Tables(programs), inside_only, places
+            default_action,
+            by_action["allow"],
+            by_action["ask"],
+            by_action["deny"],
+            Tables(programs),
+            inside_only,
+            places,
         )
 
     def judge(self, line: str) -> Decision:
@@ -188,27 +203,42 @@ class LineRules:
         opened = [self._judge_redirect(redirect, places) for redirect in command.redirects]
         if command.words:
             judged = self._judge_command(command.words, places)
+            if judged.action == "ask" and (problem := unremovable(command.words, places)) is not None:
+                judged = Decision("deny", problem, judged.rule, by_sandbox=True)
             if command.assigned and judged.action == "allow":
                 judged = self._with_assigned(command, judged)
             found = strictest([judged, *opened]) if opened else judged
             leading = ""
             if judged.action == "ask" and all(decision.action == "allow" for decision in opened):
                 leading = self._leading(command.words, places)
-            return Decision(found.action, found.reason, found.rule, (plain_words(command.words),), (), leading)
+            words = (plain_words(command.words),)
+            return replace(found, commands=words, parts=(), leading=leading)
         names = ", ".join(name for name, _ in command.assigned)
-        return strictest([Decision("allow", f"sets {names}" if names else "opens files"), *opened])
+        alone = Decision("allow", f"sets {names}" if names else "opens files")
+        return strictest([self._with_assigned(command, alone), *opened])
 
     def _with_assigned(self, command: Command, judged: Decision) -> Decision:
         """An allowed command, with what is set for it. Where any code of the project may run, that code may also be
-        told where its modules are, if that is inside."""
+        told where its modules are, if that is inside, and what applications are told by variables."""
         for name, value in command.assigned:
-            named = name in LEFT_TO_RULES and self.default_action == "allow" and _runs_project(command.words)
-            inside = isinstance(value, str) and not any(map(self.places.workspace.outside, value.split(":")))
-            if name in LEFT_TO_RULES and not (named and inside):
+            if is_left_to_rules(name, value) and not (
+                self.default_action == "allow" and self._may_be_told(command.words, name, value)
+            ):
                 return Decision(*self._not_allowed(f"setting `{name}` may change what runs"))
         if judged.rule is not None and _makes(command.words):
             return Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
         return judged
+
+    def _may_be_told(self, argv: Argv, name: str, value: Word) -> bool:
+        """Whether a variable only changes what code of the project does."""
+        if not argv:
+            return True
+        if name in MODULE_PLACES:
+            return _runs_project(argv) and not any(map(self.places.workspace.outside, str(value).split(":")))
+        return _runs_project(argv) or is_shadowed(argv, self.places) or self._is_path_inside(str(argv[0]))
+
+    def _is_path_inside(self, program: str) -> bool:
+        return "/" in program and not self.places.workspace.outside(program)
 
     def _not_allowed(self, reason: str) -> tuple[Action, str]:
         return "deny" if self._denies_the_rest() else "ask", reason
@@ -263,7 +293,8 @@ class LineRules:
         """Judges a command that is run by another program instead of the shell, so that `echo` is a file and not the
         shell's builtin."""
         judged = self._judge_command(argv, places, depth + 1)
-        if judged.action == "allow" and is_shadowed(argv, places, by_shell=False):
+        meant = judged.rule is not None  # where no rule is about it, any program may run, also the project's
+        if judged.action == "allow" and meant and is_shadowed(argv, places, by_shell=False):
             return Decision("ask", f"`{argv[0]}` is a file in the workspace, and not the system's", judged.rule)
         return judged
 
@@ -308,7 +339,7 @@ class LineRules:
         table = self.tables.find(named)
         return named if table is not None and table[1].project else argv
 
-    def _problem(self, known: _Known, argv: Argv, places: LinePlaces) -> str | None:
+    def _problem(self, known: _CompiledRule, argv: Argv, places: LinePlaces) -> str | None:
         """Why an allow doesn't apply: it covers only words that the rule spells out or the program's table lists."""
         if known.rule.any_options:
             return self._what_is_unsafe_anyway(argv, places)
@@ -344,6 +375,10 @@ class LineRules:
 
     def _builtin_problem(self, argv: Argv, places: LinePlaces) -> str | None:
         plain = plainly(argv)
+        if self.default_action == "allow" and places.facts.sandboxed:
+            if argv in (("set", "-a"), ("set", "+a")) or _reads_settings(argv, places):
+                return None
+            plain = tuple(word for word in plain if argv[0] != "export" or not _is_setting(word))
         found = self.tables.find(plain)
         if found is None:
             return f"`{argv[0]}` changes what later commands mean"
@@ -422,6 +457,21 @@ def _environment_problem(argv: Argv) -> str | None:
     return None
 
 
+_SETTINGS_FILE = re.compile(r"(?:\./)?(?:[\w-]+/)*\.env(?:\.[\w-]+)*", re.ASCII)
+
+
+def _reads_settings(argv: Argv, places: LinePlaces) -> bool:
+    """`source .env`: a script of the project, like any that `bash` may run there."""
+    named = len(argv) == 2 and argv[0] in ("source", ".") and isinstance(argv[1], str)
+    return named and _SETTINGS_FILE.fullmatch(str(argv[1])) is not None and not places.outside(argv[1])
+
+
+def _is_setting(word: Word) -> bool:
+    """`NAME=value` of a variable that only code of the project reads."""
+    name, equals, _ = (word.prefix if isinstance(word, Unknown) else word).partition("=")
+    return equals != "" and is_of_applications(name)
+
+
 _SHELLS = frozenset("sh bash dash zsh ksh mksh fish ash rbash yash csh tcsh ssh su sudo eval source .".split())
 
 
@@ -436,19 +486,19 @@ def _all_words(script: Script) -> Iterator[Word]:
         yield from command.words if runs else command.words[:1]
 
 
-def _about(shelf: _Shelf, word: Word | None) -> Iterable[_Known]:
+def _about(rules: _RulesByProgram, word: Word | None) -> Iterable[_CompiledRule]:
     """The rules that name this program and those that name none, in order."""
-    named = () if not isinstance(word, str) else shelf.get(folded(word.rpartition("/")[2]), ())
-    nameless = shelf.get(_ANY, ())
+    named = () if not isinstance(word, str) else rules.get(folded(word.rpartition("/")[2]), ())
+    nameless = rules.get(_ANY, ())
     return sorted((*named, *nameless), key=lambda known: known.order) if named and nameless else named or nameless
 
 
-def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Known, Words] | None:
-    first: tuple[_Known, Words] | None = None
-    if not shelf:
+def _first_caught(rules: _RulesByProgram, seen: Iterable[tuple[Words, int]]) -> tuple[_CompiledRule, Words] | None:
+    first: tuple[_CompiledRule, Words] | None = None
+    if not rules:
         return None
     for words, start in seen:
-        for known in _about(shelf, words[start]):
+        for known in _about(rules, words[start]):
             if first is not None and first[0].order <= known.order:
                 break
             if known.pattern.catches(words, start):
@@ -456,20 +506,22 @@ def _first_caught(shelf: _Shelf, seen: Iterable[tuple[Words, int]]) -> tuple[_Kn
     return first
 
 
-def _first_perhaps(shelves: Iterable[_Shelf], seen: Sequence[tuple[Words, int]]) -> tuple[_Known, Words] | None:
+def _first_perhaps(
+    groups: Iterable[_RulesByProgram], seen: Sequence[tuple[Words, int]]
+) -> tuple[_CompiledRule, Words] | None:
     """The first rule that asks or denies and may match the command, depending on the words that only the shell
     knows."""
     for words, start in seen:
         if not any(isinstance(word, Unknown) for word in words[start:]):
             continue
-        for shelf in shelves:
-            for known in _about(shelf, words[start]):
+        for rules in groups:
+            for known in _about(rules, words[start]):
                 if known.pattern.may_catch(words, start):
                     return known, words[start:]
     return None
 
 
-def _by(known: _Known, words: Words) -> Decision:
+def _by(known: _CompiledRule, words: Words) -> Decision:
     return Decision(known.rule.action, f"`{_shown(words)}`: decided by {known.rule}", known.rule)
 
 
@@ -479,7 +531,7 @@ def _advice(argv: Argv) -> str:
     return f"; {advice}" if advice else ""
 
 
-def _perhaps_by(argv: Argv, known: _Known, words: Words) -> Decision:
+def _perhaps_by(argv: Argv, known: _CompiledRule, words: Words) -> Decision:
     """The question about a command that a rule may be about, depending on words that only the shell knows."""
     if (unknown := unknown_where_run(argv)) is not None:
         return Decision("ask", f"`{argv[0]}` may run `{_shown((unknown,))}`, which is known only later")

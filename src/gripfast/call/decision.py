@@ -86,8 +86,9 @@ class Decision:
     commands: tuple[tuple[str, ...], ...] = ()
     parts: tuple[Decision, ...] = ()
     leading: str = ""  # the command's leading words as a pattern, where an "always" may cover all that follows
+    by_sandbox: bool = False  # denied only because the sandbox would refuse it, whatever a person says
 
 
 def strictest(decisions: Iterable[Decision]) -> Decision:
     """The strictest decision; the first one among equals."""
-    return max(decisions, key=lambda decision: _STRICTNESS[decision.action])
+    return max(decisions, key=lambda decision: (_STRICTNESS[decision.action], not decision.by_sandbox))

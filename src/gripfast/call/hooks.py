@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gripfast.errors import PolicyDenied, WaitingForApproval
-from gripfast.framework.definition import Tool
+from gripfast.framework.context import Interruption
+from gripfast.framework.definition import Joined, Tool
 from gripfast.framework.subjects import Subjects
 from gripfast.messages import ToolCall, ToolMessage
 from gripfast.records import dataclass
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
+    """Denies the call. `by_sandbox`: only because the sandbox would refuse what it does."""
+
     reason: str
+    by_sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +153,16 @@ PostToolCall: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Asides:
-    """What else the gate may want to know of a call: `preview` returns the diff for a question, `joins` the running
-    work that the call would only wait for, `refuses` raises what even a yes would not change."""
+    """What else the gate may want to know of a call, as far as its tool declares it: `preview` returns the diff for a
+    question, `joins` the running work that the call would only wait for, `refuses` raises what even a yes would not
+    change."""
 
-    preview: Callable[[], Awaitable[str]]
-    joins: Callable[[], Awaitable[str]]
-    refuses: Callable[[], Awaitable[None]]
+    preview: Callable[[], Awaitable[str]] | None = None
+    joins: Callable[[], Awaitable[Joined | None]] | None = None
+    refuses: Callable[[], Awaitable[None]] | None = None
+
+
+_NO_ASIDES = Asides()
 
 
 class CallGate:
@@ -182,11 +190,12 @@ class CallGate:
         arguments: BaseModel,
         ask: AskCallback | None = None,
         tell: Callable[[str], None] | None = None,
-        asides: Asides | None = None,
-    ) -> None:
-        """Returns if the call may run and raises PolicyDenied if not. Asks the call's own `ask`, or else the
-        session's. `tell` receives the decision and who made it."""
+        asides: Asides = _NO_ASIDES,
+    ) -> Joined | None:
+        """Returns if the call may run, with the work that it joins instead, if so; raises PolicyDenied if not. Asks
+        the call's own `ask`, or else the session's. `tell` receives the decision and who made it."""
         tell = tell or _nobody
+        joined: Joined | None = None
         for hook in self.hooks:
             verdict: Any = hook(call, tool, arguments)
             if verdict is not None and not isinstance(verdict, Allow) and inspect.isawaitable(verdict):
@@ -195,22 +204,23 @@ class CallGate:
                 tell(f"denied: {verdict.reason}")
                 raise PolicyDenied(verdict.reason)
             if isinstance(verdict, Ask):
-                joined = await asides.joins() if asides is not None and tool.traits.joins is not None else ""
-                if joined:
-                    tell(f"allowed: {joined}; {verdict.reason}")
+                if joined is None and asides.joins is not None:
+                    joined = await asides.joins()
+                if joined is not None:
+                    tell(f"allowed: {joined.reason}; {verdict.reason}")
                     continue
-                if asides is not None and tool.traits.refuses is not None:
+                if asides.refuses is not None:
                     await asides.refuses()
-                preview = asides.preview if asides is not None and tool.traits.preview is not None else None
-                shown = None if preview is None else _Shown(preview)
+                shown = None if asides.preview is None else _Shown(asides.preview)
                 asked = _question(verdict, call, tool, arguments, self._remember is not None, shown)
                 await self._ask_user(verdict, asked, ask or self._ask, tell)
                 if shown is not None and await shown.is_outdated():
-                    raise PolicyDenied("what it would change is not what the user saw any more; call it again")
+                    raise PolicyDenied("it would now change something other than what the user saw; call it again")
             elif isinstance(verdict, Allow):
                 tell(f"allowed: {verdict.reason}")
             elif verdict is not None:
                 raise PolicyDenied(f"a hook must return None, Deny or Ask, not {type(verdict).__name__}")
+        return joined
 
     async def _ask_user(
         self, request: Ask, question: Question, ask: AskCallback | None, tell: Callable[[str], None]
@@ -227,6 +237,9 @@ class CallGate:
         except WaitingForApproval as waiting:
             tell(f"waiting: {request.reason}; {waiting.message.partition(';')[0]}")
             raise
+        except Interruption:
+            tell(f"waiting: {request.reason}; the client asks, and calls again with the answer")
+            raise
         said = given if isinstance(given, Answered) else Answered(given)
         answer, by = said.answer, f" ({said.by})" if said.by else ""
         if answer is not True and answer != "always" and answer not in question.widths():
@@ -234,7 +247,7 @@ class CallGate:
             tell(f"denied: the user said no{by}{because}; {request.reason}")
             raise PolicyDenied(f"{request.reason}; the user said no{because}")
         if request.outdated is not None and (fault := request.outdated()) is not None:
-            raise PolicyDenied(f"{fault}, so the yes is not about this any more; call it again")
+            raise PolicyDenied(f"{fault}, so the yes no longer applies; call it again")
         self._keep(answer, request, question.tool.name, leading)
         tell(f"allowed: the user said {'yes' if answer is True else answer}{by}; {request.reason}")
 
@@ -260,14 +273,14 @@ def _question(
         call,
         tool,
         arguments,
-        request.reason,
-        request.token is not None,
-        request.remedy,
-        request.covers,
-        request.leading,
-        request.where,
-        may_store,
-        None if shown is None else shown.preview,
+        reason=request.reason,
+        may_remember=request.token is not None,
+        remedy=request.remedy,
+        covers=request.covers,
+        leading=request.leading,
+        where=request.where,
+        may_store=may_store,
+        preview=None if shown is None else shown.preview,
     )
 
 

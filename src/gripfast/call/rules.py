@@ -148,7 +148,7 @@ class Permissions:
     def _lines(self, rules: Sequence[PermissionRule], inside: Workspace | None) -> LineRules:
         """What judges shell lines: loaded with the first of them."""
         from gripfast.call.command_lines import LineRules  # noqa: PLC0415 - files need none of it
-        from gripfast.call.places import LinePlaces  # noqa: PLC0415 - the same
+        from gripfast.call.line_places import LinePlaces  # noqa: PLC0415 - the same
 
         writer = self.facts.writer
         writing = [rule for rule in self.rules if rule.is_about(writer, "write")]
@@ -254,7 +254,7 @@ def rules_hook(every: Permissions, spell: Spell) -> RulesHook:
             return Allow(decision.reason)
         if decision.action == "deny":
             remark = f"; {every.remark}" if every.remark and decision.rule is None else ""
-            return Deny(f"{decision.reason}{remark}")
+            return Deny(f"{decision.reason}{remark}", decision.by_sandbox)
         token, covers = _always(tool, arguments, subjects)
         if tool.traits.effect == "run" and subjects:
             asked = _about_line(permissions, decision, token, covers)

@@ -19,7 +19,7 @@ from gripfast.call.hooks import Asides, AskCallback, CallGate, PostToolCall, Pre
 from gripfast.call.recorder import Recorder
 from gripfast.errors import Internal, InvalidArgument, ToolError, ToolNotFound, joined
 from gripfast.framework.context import LOGGER, Factory, Progress, ToolContext
-from gripfast.framework.definition import RawArguments, Tool, only_tool_errors
+from gripfast.framework.definition import Joined, RawArguments, Tool, only_tool_errors
 from gripfast.framework.depends import Lifetime, factory_parameters
 from gripfast.framework.providers import ProviderForm, definitions
 from gripfast.framework.render import render
@@ -124,7 +124,9 @@ async def _value(
     deps: Mapping[str, Any] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Any:
-    arguments = await session.judge(call, tool, ask, deps, tell)
+    arguments, work = await session.judge(call, tool, ask, deps, tell)
+    if work is not None:
+        deps = {**(deps or {}), **work.deps}
     shown = _without_secrets(session, progress or session.context.progress)
     return await tool.run(arguments, session.context.for_call(shown, deps))
 
@@ -154,15 +156,12 @@ def _refuse_placeholder(secrets: Redactor, arguments: BaseModel) -> None:
         )
 
 
-def _asides(session: Session, tool: Tool, arguments: BaseModel, deps: Mapping[str, Any] | None) -> Asides | None:
-    """None for a tool that declares nothing of the kind."""
+def _asides(session: Session, tool: Tool, arguments: BaseModel, deps: Mapping[str, Any] | None) -> Asides:
     traits = tool.traits
-    if traits.preview is None and traits.joins is None and traits.refuses is None:
-        return None
     return Asides(
-        partial(_preview, session, tool, arguments),
-        partial(_joins, session, tool, arguments, deps),
-        lambda: tool.refuses(arguments, session.context.for_call(None, deps)),
+        None if traits.preview is None else partial(_preview, session, tool, arguments),
+        None if traits.joins is None else lambda: tool.joins(arguments, session.context.for_call(None, deps)),
+        None if traits.refuses is None else lambda: tool.refuses(arguments, session.context.for_call(None, deps)),
     )
 
 
@@ -173,11 +172,6 @@ async def _preview(session: Session, tool: Tool, arguments: BaseModel) -> str:
         return await only_tool_errors(work, f"the preview of `{tool.name}`", session.logger)
     except ToolError as error:
         return f"(what it would change can't be shown: {error.message})"
-
-
-async def _joins(session: Session, tool: Tool, arguments: BaseModel, deps: Mapping[str, Any] | None) -> str:
-    """The running work that a call would only wait for; empty if it would do something."""
-    return await tool.joins(arguments, session.context.for_call(None, deps))
 
 
 def _each_placed(place: Callable[[Tool, Any, bool], Any], tool: Tool, subjects: Subjects, may_ask: bool) -> Subjects:
@@ -342,17 +336,19 @@ class Session:
         ask: AskCallback | None = None,
         deps: Mapping[str, Any] | None = None,
         tell: Callable[[str], None] | None = None,
-    ) -> BaseModel:
+    ) -> tuple[BaseModel, Joined | None]:
         """Everything between a call and its tool: the arguments are parsed, their path is bound to a place, the hooks
-        are asked. Returns the arguments to run with; raises ToolError if the call may not run."""
+        are asked. Returns the arguments to run with, and the work that the call only waits for, if so. Raises
+        ToolError if the call may not run."""
+        work: Joined | None = None
         arguments = tool.arguments.parse(call.arguments)
         if self.secrets is not None and tool.traits.effect == "write":
             _refuse_placeholder(self.secrets(), arguments)
         if self.gate.hooks:
             arguments = self._placed(tool, arguments, may_ask=ask is not None or self.gate.can_ask)
             gate = self.gate.check(call, tool, arguments, ask, tell, _asides(self, tool, arguments, deps))
-            await only_tool_errors(gate, f"a hook before `{tool.name}`", self.logger, DID_NOT_RUN)
-        return arguments
+            work = await only_tool_errors(gate, f"a hook before `{tool.name}`", self.logger, DID_NOT_RUN)
+        return arguments, work
 
     def _placed(self, tool: Tool, arguments: BaseModel, *, may_ask: bool) -> BaseModel:
         """The arguments with their subject resolved to a place, which is then judged, shown and opened. Raises

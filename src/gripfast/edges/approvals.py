@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shlex
 from collections.abc import Callable, Coroutine
 from dataclasses import field
 from typing import Any, TypeAlias, TypeVar
@@ -87,6 +88,8 @@ class Approvals:
     notify: Callable[[QueuedQuestion], None] | None = None
     queue: Questions = field(default_factory=QuestionQueue)
     is_shared: bool = False
+    config: str | None = None
+    """The configuration that names the shared store, for whoever answers."""
     _finding: anyio.Lock = field(default_factory=anyio.Lock)
     _waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
 
@@ -111,10 +114,15 @@ class Approvals:
             if not is_waiting or not waiting.is_own:  # whether another server's question still waits is looked up
                 self._forget(key, waiting)
             if answer is None or is_waiting:
-                raise _still_waiting(waiting.question, question, note)
+                raise _still_waiting(waiting.question, question, note, self._command(waiting.question))
             if waiting.is_used or (answer.is_over and not waiting.is_own):
                 continue  # by another server: this call has a question of its own
             return _answered(answer, waiting.question, question)
+
+    def _command(self, asked: QueuedQuestion) -> str:
+        """What the user types to say yes."""
+        known = f" --config {shlex.quote(self.config)}" if self.config and not self.queue.is_local else ""
+        return f"gripfast approve {asked.id}{known}"
 
     async def _shown_and_waited(
         self, waiting: _Waiting, until: float, present: Present | None
@@ -243,10 +251,10 @@ def bounded(text: str, most: int = LARGEST_SHOWN) -> str:
     return f"{text[:most]}\n… ({len(text) - most} more characters; SHA-256 of all: {digest})"
 
 
-def _still_waiting(asked: QueuedQuestion, question: Question, note: str) -> WaitingForApproval:
+def _still_waiting(asked: QueuedQuestion, question: Question, note: str, command: str) -> WaitingForApproval:
     return WaitingForApproval(
         f"waiting for approval {asked.id}; call again. It was asked because: {escaped(question.reason)}. {note}The "
-        f"user can answer with `gripfast approve {asked.id}`",
+        f"user can answer with `{escaped(command)}`",
         details={"id": asked.id},
     )
 

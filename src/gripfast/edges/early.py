@@ -165,8 +165,12 @@ class EarlyAnswers:
         return bool(self._given or self._waiting or not self._opening.is_over)
 
 
-EARLY: list[EarlyAnswers] = []
-"""The early answers of this process, if it is a server on stdio whose answers can be kept."""
+_begun: EarlyAnswers | None = None
+
+
+def early_answers() -> EarlyAnswers | None:
+    """The early answers of this process, if it is a server on stdio whose answers can be kept."""
+    return _begun
 
 
 def answer(arguments: list[str]) -> None:
@@ -176,8 +180,9 @@ def answer(arguments: list[str]) -> None:
     if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - started without one
         return
     key = ready.circumstances(arguments)
-    EARLY.append(EarlyAnswers(key, _answers_in(ready.load(key))))
-    EARLY[0].start()
+    global _begun  # it begins to answer before there is anybody to pass it to
+    _begun = EarlyAnswers(key, _answers_in(ready.load(key)))
+    _begun.start()
 
 
 def _answers_in(body: bytes | None) -> dict[str, str]:

@@ -31,6 +31,11 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("CGO_ENABLED=0 go build", "CI=1 npm test", "RUST_BACKTRACE=1 cargo test"),
     ),
     ("`PYTHONPATH` that leads into the workspace", ("PYTHONPATH=src pytest", "PYTHONPATH=src python3 -m pytest")),
+    (
+        "settings that applications read, for the project's programs: `APP_CONFIG`, `DATA_DIR`, `REDIS_URL` …",
+        ("APP_CONFIG=dev.toml npm test", "DATA_DIR=data python3 -m pytest"),
+    ),
+    ("`source .env`", ("source .env", ". ./.env")),
     ("variables that change what runs: `PATH`, `LD_PRELOAD` …", ("PATH=. ls", "LD_PRELOAD=x pytest")),
     (
         "`cp`, `mv`, `mkdir`, `sed -i`, `tee`, `>` inside the workspace",

@@ -99,7 +99,7 @@ class SessionSettings:
         return session, state
 
     def answering(self) -> tuple[float | None, bool]:
-        """In how many seconds a call has to answer, None by default; and whether the desktop tells of questions."""
+        """In how many seconds a call has to answer (None: by client), and whether the desktop shows questions."""
         config = load_config(self.config_file)
         chosen = config.answer_within if self.answer_within is None else self.answer_within
         return chosen, config.notify
@@ -117,11 +117,11 @@ class SessionSettings:
             return "a root or a configuration file can't be used"
         try:
             if config.store is not None:
-                from gripfast.host.stores.redis_store import RedisStore  # noqa: PLC0415 - few servers share a store
+                from gripfast.host.stores.redis_sessions import RedisSessions  # noqa: PLC0415 - few servers share a store
 
-                RedisStore(config.store, timeout=2.0).ping()
-        except ToolError:
-            return "the shared store does not answer"
+                RedisSessions(config.store).ping()
+        except ToolError as fault:
+            return fault.message
         return None
 
     def described(self, *, asks: bool = False) -> list[Tool]:
@@ -150,7 +150,7 @@ class SessionSettings:
             place = next(filter(None, found), None)
             if place is None or not any(tool.traits.effect == "run" for tool in self.tools):
                 return None
-            return place if choose(self.config().sandbox).level == "none" else None
+            return None if choose(self.config().sandbox).confines else place
         except ToolError:  # the client may name another root; a session says what is wrong with this one
             return None
 
@@ -212,10 +212,18 @@ def read_settings(
     chosen = profile or (None if names else load_config(config_file).profile)
     known = [*tool_list.TOOLS, *(tool_list.EXTRA_TOOLS if names else ()), *more]
     tools = tuple(pick(known, chosen, names, always=more))
-    more_places = tuple(writable), tuple(readable)
     if network is not None and network not in ("on", "off"):
         parse_network(network.split(","))
-    return SessionSettings(bare.roots, tools, None, config_file, rules, remember, *more_places, network=network)
+    return SessionSettings(
+        bare.roots,
+        tools,
+        config_file=config_file,
+        rules=rules,
+        remember=remember,
+        writable=tuple(writable),
+        readable=tuple(readable),
+        network=network,
+    )
 
 
 def tools_in(spec: str) -> list[Tool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import importlib
 import inspect
 import logging
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, 
 import anyio
 import anyio.to_thread
 
-from gripfast.errors import Cancelled, Internal, ToolError
+from gripfast.errors import Cancelled, Internal, ToolError, shortage_of
 from gripfast.framework.context import Factory, Interruption, ToolContext
 from gripfast.framework.depends import DependencyKey, Resolver
 from gripfast.framework.docstring import parse_docstring
@@ -65,7 +64,7 @@ class Traits:
     title: str | None = None
     effect: Effect | None = None
     subject: str | None = None  # the argument that rules match: a path, several, or for `run` a shell command line
-    stands_for: tuple[str, ...] = ()  # tools whose rules that ask or deny hold for this one, too
+    stands_for: tuple[str, ...] = ()  # tools whose rules that ask or deny also hold for this one
     output: Output = "cached"
     destructive: bool = False
     idempotent: bool = False
@@ -77,14 +76,14 @@ class Traits:
     hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
     rehearses: str | None = None  # the argument by which a call keeps nothing: an "always" covers only such calls,
     # and nobody is asked about what can't be undone
-    witness: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
+    needs_person: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
     seldom: tuple[str, ...] = ()  # arguments that only the profile with all tools shows; every profile takes them
     names_sandbox: bool = False  # its description ends with the sandbox that commands run in
     reads_outputs: str | None = None  # how a cut output names this tool: a call with {ref} and {place}
     display_field: str | None = None  # the field of a JSON answer to print for a person at a terminal
     output_schema: dict[str, Any] | None = None
-    preview: Callable[..., Any] | None = None  # gives the diff of what a call would change, for whoever approves it
-    joins: Callable[..., Any] | None = None  # names the running work that a call would only wait for: nobody is asked
+    preview: Callable[..., Any] | None = None  # returns the diff of what a call would change, for whoever approves it
+    joins: Callable[..., Any] | None = None  # returns the running work (`Joined`) that a call would only wait for
     refuses: Callable[..., Any] | None = None  # raises what a call would be refused for even after a yes
 
 
@@ -105,7 +104,7 @@ class TraitOptions(TypedDict, total=False):
     profiles: tuple[str, ...]
     hides_bounds: bool
     rehearses: str | None
-    witness: str | None
+    needs_person: str | None
     seldom: tuple[str, ...]
     names_sandbox: bool
     reads_outputs: str | None
@@ -113,6 +112,15 @@ class TraitOptions(TypedDict, total=False):
     preview: Callable[..., Any] | None
     joins: Callable[..., Any] | None
     refuses: Callable[..., Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Running work that a call would only wait for, so nobody is asked about it. `reason` is for the record. `deps`
+    are given to the call, by dependency id: it waits for this work and does nothing else, however late it runs."""
+
+    reason: str
+    deps: Mapping[str, Any]
 
 
 Invoke: TypeAlias = "Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitable[Any]]"
@@ -212,6 +220,10 @@ class Tool:
         """A copy of the tool whose definition does not show these arguments."""
         return self._copy(hidden=self._hidden | set(arguments)) if arguments else self
 
+    def shows(self, argument: str) -> bool:
+        """Whether the definition shows an argument that the tool has."""
+        return argument not in self._hidden
+
     def with_parts(self, parts: Callable[[], Parts]) -> Tool:
         """A copy of the tool that is run with other parts, which must behave as its own do."""
         return self._copy(parts=parts)
@@ -249,24 +261,24 @@ class Tool:
     async def preview(self, arguments: BaseModel, ctx: ToolContext) -> str:
         """The diff of what the call would change. The tool's `preview` gets the arguments as one object, and its
         dependencies like a tool; it changes nothing."""
-        return await self._declared(self.traits.preview, arguments, ctx)
+        return str(await self._declared(self.traits.preview, arguments, ctx) or "")
 
-    async def joins(self, arguments: BaseModel, ctx: ToolContext) -> str:
-        """The running work that the call would only wait for, approved when it began; empty if the call would do
-        something. A call that joins must not do anything else, however much later it runs."""
+    async def joins(self, arguments: BaseModel, ctx: ToolContext) -> Joined | None:
+        """The running work that the call would only wait for, approved when it began; None if the call would do
+        something."""
         return await self._declared(self.traits.joins, arguments, ctx)
 
     async def refuses(self, arguments: BaseModel, ctx: ToolContext) -> None:
         """Raises ToolError if the call would be refused even after a yes."""
         await self._declared(self.traits.refuses, arguments, ctx)
 
-    async def _declared(self, function: Callable[..., Any] | None, arguments: BaseModel, ctx: ToolContext) -> str:
+    async def _declared(self, function: Callable[..., Any] | None, arguments: BaseModel, ctx: ToolContext) -> Any:
         if function is None:
-            return ""
+            return None
         signature = _signatures().read_execute(function)
         body = invocation(function, signature.context, spread=False)
         aside = Parts({}, self.arguments, signature.needs, body)
-        return str(await self.with_parts(lambda: aside).run(arguments, ctx))
+        return await self.with_parts(lambda: aside).run(arguments, ctx)
 
 
 class _RaisedInThread(Exception):
@@ -302,22 +314,10 @@ def _tool_error(fault: BaseException, what: str, logger: logging.Logger, consequ
     if isinstance(fault, NotJson):
         return Internal(f"{what} returned a value that is not JSON ({fault}); the log has the traceback")
     kind = type(fault).__name__
-    shortage = _shortage(fault)
+    shortage = shortage_of(fault)
     why = f": {shortage}; try again later" if shortage else ""
     message = f"{what} failed with {kind}{consequence}{why}; the log has the traceback"
     return Internal(message, retriable=bool(shortage), details={"type": kind})
-
-
-def _shortage(fault: BaseException) -> str | None:
-    """What the machine has too little of, if that is why something failed."""
-    if isinstance(fault, MemoryError) or (isinstance(fault, OSError) and fault.errno == errno.ENOMEM):
-        return "there is not enough memory"
-    if isinstance(fault, OSError) and fault.errno in (errno.EMFILE, errno.ENFILE):
-        return "no more files can be opened"
-    if isinstance(fault, OSError) and fault.errno == errno.EAGAIN:
-        return "no more processes can be started"
-    is_thread = isinstance(fault, RuntimeError) and fault.args == ("can't start new thread",)
-    return "no more threads can be started" if is_thread else None
 
 
 def _tool_errors(fault: BaseException) -> list[ToolError]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-SPACE = " \t\n\r\f"
 MAX_LENGTH = 4_096
 MAX_DEPTH = 100
 SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "e": "\x1b"}

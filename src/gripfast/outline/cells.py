@@ -17,7 +17,7 @@ def cells_of(lines: Sequence[str]) -> Parsed:
         mark = _CELL.match(line)
         if mark and int(mark[1]) == len(starts) + 1:
             starts.append((row, f"cell {mark[1]}"))
-    ends = [*(row - 1 for row, _ in starts[1:]), len(lines)]
+    ends = [*(row - 1 for row, _ in starts[1:]), len(lines)][: len(starts)]
     return Parsed(
         tuple(
             Definition("section", name, row, row, _head(lines, row, end), end)

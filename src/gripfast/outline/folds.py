@@ -37,12 +37,12 @@ def folded(text: SourceText, rows: Iterable[int], ends: Iterable[int]) -> list[i
 
 
 def beside(text: SourceText, rows: Iterable[int], ends: Mapping[int, int]) -> list[int | Fold]:
-    """The rows in order, and after a row that has an end a fold for the rest of that definition, unless some of it is
-    shown. Nothing else is marked."""
+    """The rows in order, and after a row that has an end a fold for the rest of that definition, even if rows of that
+    follow. Nothing else is marked."""
     seen: list[int | Fold] = []
-    for row, following in pairwise([*sorted(rows), len(text.lines) + 1]):
+    for row in sorted(rows):
         seen.append(row)
-        if row < ends.get(row, 0) < following:
+        if row < ends.get(row, 0):
             seen += _fold(text.lines, row + 1, ends[row])
     return seen
 

@@ -4,7 +4,8 @@ In a query a definition is captured by its kind (`@function`, `@class` ...). Its
 what its declarator ends in; its body the field `body`: the lines before it are the signature. Where a grammar has no
 such fields, `@name` and `@body` say what they are, `@value` which node has the body, or `@head` what the signature
 is. `@scope` qualifies a name from outside (a Go method's receiver). `@wrap` with `@inner` is a node whose lines
-belong to a definition (`export`, decorators); so do the lines of a `@mark` right above it.
+belong to a definition (`export`, decorators); so do the lines of a `@mark` right above it. `@fault` is what a grammar
+takes for code though it is none.
 
 Patterns without children cost nothing to compile; over the others a large grammar takes long.
 """
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gripfast.outline.definition import Definition, Parsed, Span, nested
 from gripfast.outline.mending import Attempt, attempts, bodies, emptied
+from gripfast.outline.skimming import SKIMS, closed, skimmed
 
 if TYPE_CHECKING:
     from tree_sitter import Node, QueryCursor, Tree
@@ -80,11 +82,14 @@ def _bound(module: str) -> Any:
     return binding
 
 
-def parsed(source: bytes, language: Language) -> Parsed:
+def parsed(whole: bytes, language: Language) -> Parsed:
     """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
     parser, cursor = _loaded(language.module, language.function, language.query)
     query = _Query(cursor, language.shallow, language.comment[0].encode() if language.docstring else b"")
+    source = skimmed(whole, language.query)
     tree, attempt, faults = _best(source, parser, language.mend)
+    if faults and language.query in SKIMS and not language.mend:  # which is of C, that seldom parses as a whole
+        source, (tree, attempt, faults) = _whole_or_closed(whole, parser, language)
     definitions = _read(source, tree, query, attempt.marks)
     if faults and language.mend in ("c", "c++"):
         ends = {end for (_, end), _ in definitions}
@@ -96,7 +101,9 @@ def parsed(source: bytes, language: Language) -> Parsed:
     if tree.root_node.is_error or (faults and not language.mend and _swallows(tree)):
         pieces = [_piece(piece, parser.parse(piece), query, at) for piece, at in _pieces(attempt.source)]
         found = max(found, _joined(pieces), key=_understood)
-    return Parsed(nested(found.definitions), tuple(sorted(found.faults)[:MOST_FAULTS]))
+    strays = [(each.line, each.end) for _, each in found.definitions if each.kind == "fault"]
+    definitions = [(span, each) for span, each in found.definitions if each.kind != "fault"]
+    return Parsed(nested(definitions), tuple(sorted([*found.faults, *strays])[:MOST_FAULTS]))
 
 
 class _Query(NamedTuple):
@@ -121,6 +128,17 @@ def _best(source: bytes, parser: TreeParser, mend: str) -> tuple[Tree, Attempt, 
         if not tree.root_node.has_error:
             return tried[-1]
     return min(tried, key=lambda one: (one[0].root_node.is_error, len(one[2])))
+
+
+def _whole_or_closed(
+    whole: bytes, parser: TreeParser, language: Language
+) -> tuple[bytes, tuple[Tree, Attempt, list[tuple[int, int]]]]:
+    """The text as it is, or with ends where functions have none if it parses then."""
+    source, rows = closed(whole, language.query)
+    tree = parser.parse(source) if rows else None
+    if tree is not None and not tree.root_node.has_error:
+        return source, (tree, Attempt(source, {}), [(row, row) for row in rows])
+    return whole, _best(whole, parser, language.mend)
 
 
 def _less_faulty(tree: Tree, other: Tree) -> Tree:
@@ -261,7 +279,7 @@ class _Reading:
         while row > first:
             begin = source.rfind(b"\n", 0, end) + 1
             text = source[begin:end].strip()
-            if text and not text.startswith(self._trailing):
+            if text and not (text.startswith(self._trailing) and _is_comment(node, source.index(text, begin))):
                 break
             row, end = row - 1, begin - 1
         return row
@@ -296,7 +314,7 @@ class _Reading:
     def _field_name(self, node: Node, captures: dict[str, list[Node]]) -> str:
         """What a node's own fields call it; a node that only has a keyword is called by that."""
         found = captures["declarator"][0] if "declarator" in captures else node.child_by_field_name("name")
-        found = found or node.child_by_field_name("declarator") or node.child(0)
+        found = found or node.child_by_field_name("declarator") or (node.child(0) if node.child_count else None)
         while found is not None and (inner := _declared(found)) is not None:
             found = inner
         return self._text(found, found) if found is not None else ""
@@ -305,6 +323,12 @@ class _Reading:
         text = self._source[first.start_byte : min(last.end_byte, first.start_byte + LONGEST_NAME)]
         words = " ".join(text.decode("utf-8", "replace").replace('"', "").split())
         return (words.strip("'`*&") or words).replace("::", ".")
+
+
+def _is_comment(node: Node, at: int) -> bool:
+    """Whether that is what stands there; it may also be a line of a string."""
+    found = node.descendant_for_byte_range(at, at + 1)
+    return found is not None and found.type == "comment"
 
 
 def _declared(node: Node) -> Node | None:

@@ -81,7 +81,7 @@ _BY_SHEBANG = {word: language for language in LANGUAGES for word in language.she
 
 
 def language_of(path: str, first_line: str = "") -> Language | None:
-    """The language a file's name tells, or its first line where that names an interpreter."""
+    """The language of a file, by its name, or by its first line if that names an interpreter."""
     name = posixpath.basename(path)
     suffix = posixpath.splitext(name)[1]
     found = _BY_NAME.get(name) or _BY_SUFFIX.get(suffix) or _BY_SUFFIX.get(suffix.lower())

@@ -16,7 +16,7 @@ _OPEN = frozenset({"module"})  # shown with what is in them
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A directory that is not shown but for the number of its files."""
+    """A directory of which only the number of files is shown."""
 
     path: str
     count: int
@@ -35,8 +35,12 @@ def laid_out(paths: Iterable[str], limit: int) -> list[str | Closed]:
     """Names that fit, by path: directories are opened from the top down, so that the deepest stay closed first."""
     root = _tree(paths)
     room = max(1, int(limit * NAMES))
-    opened, rows = {root.path}, len(root.files) + len(root.inside)
-    level: list[_Directory] = list(root.inside.values())
+    first, opened = root, {root.path}
+    while not first.files and len(first.inside) == 1:  # the way to the directory that was asked for
+        (first,) = first.inside.values()
+        opened.add(first.path)
+    rows = len(first.files) + len(first.inside)
+    level: list[_Directory] = list(first.inside.values())
     while level:
         for each in sorted(level, key=lambda one: one.total):
             cost = len(each.files) + len(each.inside) - 1
@@ -63,16 +67,19 @@ def _tree(paths: Iterable[str]) -> _Directory:
     return root
 
 
-def _entries(directory: _Directory, opened: set[str], room: int) -> Iterator[str | Closed]:
-    files = sorted(directory.files)
-    yield from files[:room]
-    if len(files) > room:
-        yield Closed(directory.path, len(files) - room)
-    for each in directory.inside.values():
-        if each.path in opened:
-            yield from _entries(each, opened, room)
-        else:
-            yield Closed(each.path, each.total)
+def _entries(root: _Directory, opened: set[str], room: int) -> Iterator[str | Closed]:
+    waiting = [root]
+    while waiting:
+        directory = waiting.pop()
+        files = sorted(directory.files)
+        yield from files[:room]
+        if len(files) > room:
+            yield Closed(directory.path, len(files) - room)
+        for each in directory.inside.values():
+            if each.path in opened:
+                waiting.append(each)
+            else:
+                yield Closed(each.path, each.total)
 
 
 def _by_path(entry: str | Closed) -> tuple[str, ...]:

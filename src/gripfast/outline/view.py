@@ -31,7 +31,7 @@ class FoldedView:
     total: int
     matches: int = 0
     depth: int | None = None  # deeper definitions were folded to keep to the limit
-    beside: bool = False  # folds are the rest of what is on the row before them; others are not marked
+    beside: bool = False  # folds are the rest of what is on the row before them, shown or not; others are not marked
     cut: int | None = None
 
     @property
@@ -110,7 +110,7 @@ def _length(rows: Sequence[int | Fold], is_beside: bool) -> int:
 
 
 def _least_rows(visible: list[Definition], deepest: int) -> list[int]:
-    """For each depth, how many rows it takes to name everything down to it but for lists of constants."""
+    """For each depth, how many rows it takes to name everything down to it, except lists of constants."""
     rows: list[set[int]] = [set() for _ in range(deepest + 1)]
     for each in visible:
         if each.kind not in _WORDLESS:

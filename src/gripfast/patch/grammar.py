@@ -236,7 +236,7 @@ class _Reader:
 
     def _unknown(self, at: int, line: str) -> None:
         nested = line.strip().startswith((BEGIN, END))
-        why = "is in the middle of a patch; send one patch, not several" if nested else "is no header that is known"
+        why = "is in the middle of a patch; send one patch, not several" if nested else "is not a known header"
         self._fault(at, f"{_quoted(line)} {why}")
 
     # --- chunks ---

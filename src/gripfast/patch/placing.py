@@ -36,8 +36,8 @@ _MOST_HEADS = 200  # places of a header whose blocks are looked at
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A chunk without its one place: `lines` (from 1) are those it fits, none if it fits nowhere. `missing` is the
-    text that was not found, `above` where it is if that is too far up."""
+    """A chunk that has no place, or several: `lines` (from 1) are where it fits. `missing` is the text that was not
+    found, `above` where it is if that is too far up."""
 
     chunk: Chunk
     lines: tuple[int, ...] = ()
@@ -195,7 +195,8 @@ def _heads(text: _Searched, chunk: Chunk, low: int) -> list[int] | Misplaced | N
         )
         heads = found[0] if found else _next_heads(text, text.beginning_with(header, low), above)
         if not heads:
-            return Misplaced(chunk, missing=(header,), is_header=True)
+            higher = text.first_pass([header], lambda starts: [at for at in starts if at < low])
+            return Misplaced(chunk, missing=(header,), is_header=True, above=higher[0][0] + 1 if higher else None)
     if chunk.hint and heads is None:
         found = text.first_pass([chunk.hint], lambda starts: [at for at in starts if at >= low])
         heads = found[0] if found is not None else None

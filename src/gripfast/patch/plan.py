@@ -1,4 +1,4 @@
-"""Plans a patch in memory: what becomes of every file, seen through the hunks before, or every reason why not."""
+"""Plans a patch in memory: what each file becomes, hunk after hunk, or every reason why it can't be applied."""
 
 from __future__ import annotations
 
@@ -178,7 +178,8 @@ def _error(body: bytes, one: Misplaced) -> ToolError:
             details={"lines": list(one.lines[:1000])},
         )
     if one.above is not None:
-        return NoMatch(f"its lines are at line {one.above}, above the chunk before it; chunks go from top to bottom")
+        what = f"the `@@` header `{escaped(one.missing[0][:_WIDTH])}` is" if one.is_header else "its lines are"
+        return NoMatch(f"{what} at line {one.above}, above the chunk before it; chunks go from top to bottom")
     if not one.missing:
         return NoMatch("it overlaps the chunk before or after it; make them one")
     return _missing(body, one)

@@ -1,4 +1,4 @@
-"""Line ends: which a text has, and new text in the ways of the old."""
+"""Line ends: which ones a text has, and new text with those of the old."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_ends(text: bytes, ends: list[bytes], usual: bytes) -> bytes:
 
 
 def rewritten(before: bytes, content: bytes) -> bytes:
-    """New content for a file in the old one's ways: line ends (per line where mixed) and final newline."""
+    """New content for a file with the line ends (per line where mixed) and the final newline of the old one."""
     if not before:
         return content
     if content and before.endswith(b"\n") != content.endswith(b"\n"):

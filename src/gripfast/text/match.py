@@ -145,7 +145,7 @@ class LineMatch:
 
 
 def trimmed_matches(lines: SplitLines, old: bytes) -> list[LineMatch]:
-    """Places where every line is the same but for the space around it."""
+    """Places where every line is the same except for the space around it."""
     wanted = SplitLines(old).trimmed
     if not any(wanted):
         return []
@@ -222,7 +222,7 @@ class UnknownIndentError(Exception):
 
 
 def reindented(old: bytes, new: bytes, matched: Sequence[bytes]) -> bytes:
-    """A new text with the indentation of the file's lines, which match those of `old` but for the space around."""
+    """A new text with the indentation of the file's lines, which match those of `old` except for the space around."""
     wanted = old.split(b"\n")
     both = [(one, other) for one, other in zip(wanted, matched, strict=False) if one.strip()]
     pairs = [(_indent(one), _indent(other)) for one, other in both]

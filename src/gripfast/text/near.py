@@ -12,7 +12,8 @@ _WIDTH = 80
 
 
 def near(name: str, known: Iterable[str], most: int = 3, *, likeness: float = 0.55) -> list[str]:
-    """The known names most like this one, whatever the case. Of two equally like, that with the same beginning."""
+    """The known names most like this one, whatever the case; of two that are equally like it, first the one with the
+    same beginning."""
     wanted = name[:_WIDTH].casefold()
     matcher = difflib.SequenceMatcher(None, "", wanted)
     found: list[tuple[float, bool, str]] = []

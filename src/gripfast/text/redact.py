@@ -120,7 +120,7 @@ class Redactor:
         cut = max([limit, *ends])
         return self.bytes(data[:cut]) if ends else data[:cut], data[cut:]
 
-    def begun(self, data: bytes) -> int:
+    def begun_secret(self, data: bytes) -> int:
         """How many bytes at the end may be the beginning of a value."""
         if self._search is None:
             return 0

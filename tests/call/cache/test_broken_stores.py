@@ -239,7 +239,19 @@ async def test_a_redis_that_is_full(own_redis: RedisServer) -> None:
     store = RedisStore(own_redis.url)
     content, ref = await OutputCache(store).fit(TextResult(BIG * 4))
     assert ref is None
-    assert "the rest was not stored: the output cache failed: Redis says" in str(content)
+    assert "the rest was not stored: the output cache failed: Redis is full" in str(content)
+
+
+async def test_the_oldest_outputs_make_room_in_a_redis_that_is_full(own_redis: RedisServer) -> None:
+    own_redis.command("config", "set", "maxmemory", "24mb")
+    own_redis.command("config", "set", "maxmemory-policy", "noeviction")
+    cache = OutputCache(RedisStore(own_redis.url), session="one")
+    refs = [(await cache.fit(TextResult(f"{number}\n{BIG}")))[1] for number in range(40)]
+    assert all(ref is not None for ref in refs), refs
+    assert refs[-1] is not None and refs[0] is not None
+    assert (await cache.window(refs[-1].id)).total > 100_000
+    with pytest.raises(ToolError):
+        await cache.window(refs[0].id)
 
 
 async def test_a_redis_that_stops_answering_is_waited_for_once(
@@ -252,7 +264,7 @@ async def test_a_redis_that_stops_answering_is_waited_for_once(
         await lost(store, "the output cache failed: Redis")
     own_redis.resume()
     content, _ = await OutputCache(store).fit(TextResult(BIG))
-    assert "Redis can't be reached" in str(content), "asked again at once"
+    assert "Redis does not answer" in str(content), "asked again at once"
 
 
 async def test_a_redis_that_forgets_under_pressure_is_an_expired_ref(own_redis: RedisServer) -> None:

@@ -339,6 +339,16 @@ def test_doctor_tells_what_this_machine_offers(project: Path) -> None:
     assert findings["Bash sandbox"]["words"].split(":")[0] in ("bwrap", "landlock", "none")
 
 
+def test_doctor_tries_the_store_that_is_configured(project: Path, tmp_path: Path) -> None:
+    assert "store" not in {one["what"] for one in json.loads(run("doctor", "--json").stdout)}
+    own = tmp_path / "own.toml"
+    own.write_text(f'store = "unix://:a-password@{tmp_path}/none.sock"\n', encoding="utf-8")
+    done = run("doctor", "--json", "--config", str(own))
+    found = next(one for one in json.loads(done.stdout) if one["what"] == "store")
+    assert (found["state"], found["words"]) == ("bad", "the shared store failed: Redis can't be reached")
+    assert done.exit_code == 1 and "a-password" not in done.stdout
+
+
 def test_doctor_looks_at_the_workspace_it_is_given(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("other")
     (other / ".gripfast.toml").write_text('network = "off"\n', encoding="utf-8")

@@ -257,6 +257,12 @@ def strings(value: Any) -> Iterator[str]:
         yield value
 
 
+async def undo(page: httpx2.AsyncClient, place: str, *calls: int) -> dict[str, Any]:
+    """What an undo would do."""
+    answer = await page.post("/console/api/undo", json={"place": place, "calls": calls}, headers=CHANGE)
+    return answer.json()
+
+
 async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Names of directories, tools, sessions and clients, and whatever is in files, are as hostile as outputs."""
     project = tmp_path / f"shop{HIDING}"
@@ -268,7 +274,9 @@ async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClie
         await session.call("Bash", {"command": f"echo 'three{HIDING}'; sleep 600", "run_in_background": True})
         entry = session.record.begin("5", f"Tool{HIDING}", "{}")
         entry.decided(f"denied: because{HIDING}")
-        entry.end()
+        entry.command_printed("\x1b[31mred\x1b[0m\n")
+        entry.end(answer=f"red\n[a note{HIDING}]")
+        await session.call("Bash", {"command": f"mkdir 'd{HIDING}'; echo 1 > 'd{HIDING}/in{HIDING}'"})
         place = await place_of(page)
         diff = f"+x{HIDING}"
         asking = Asking(f"one{HIDING}", str(project), f"Bash{HIDING}", f"why{HIDING}", f"what\n{diff}")
@@ -276,16 +284,18 @@ async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClie
         (shell,) = await shown(page, "running")
         seen: list[Any] = [await shown(page, what) for what in ("sessions", "questions", "running")]
         seen += [await shown(page, what, place=place) for what in ("calls", "todos")]
-        seen += [await shown(page, "call", place=place, number=number) for number in (1, 2, 3, 4, 5)]
+        seen += [await shown(page, "call", place=place, number=number) for number in (1, 2, 3, 4, 5, 6)]
         with anyio.fail_after(60):
             while not (output := await shown(page, "output", id=shell["id"]))["runs"]:
                 await anyio.sleep(0.02)
         seen.append(output)
-        body = {"place": place, "calls": [1, 2]}
-        undone = await page.post("/console/api/undo", json=body, headers=CHANGE)
+        (project / f"d{HIDING}" / f"other{HIDING}").touch()  # by somebody else
+        undone = await undo(page, place, 1, 2, 6)
+        (project / f"a{HIDING}.txt").write_text("by somebody else")
+        left = await undo(page, place, 1, 2)
+        assert undone["restored"] and undone["kept"] and left["refused"]
         refused = await page.post("/console/api/answer", json={"id": HIDING, "verdict": "yes"}, headers=CHANGE)
-    seen += [undone.json(), refused.json()]
-    assert undone.json()["restored"] or undone.json()["refused"]
+    seen += [undone, left, refused.json()]
     for change in (change for one in seen if "diff" in one for change in one["changes"]):
         del change["raw"]  # names the path for an undo, and is not shown
     for text in strings(seen):
@@ -398,8 +408,10 @@ async def test_an_answer_that_cant_count_is_told_why(page: httpx2.AsyncClient, t
 def program(project: Path) -> Generator[subprocess.Popen[str]]:
     command = [sys.executable, "-P", "-m", "gripfast", "console"]
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
-        yield started
-        started.terminate()
+        try:
+            yield started
+        finally:
+            started.terminate()
         assert started.wait(30) == 0
 
 
@@ -427,11 +439,13 @@ def served(project: Path) -> Generator[str]:
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         lines = [started.stderr.readline()]
-        while "Ctrl-C" not in lines[-1]:
-            lines.append(started.stderr.readline())
-            assert lines[-1], lines
-        yield "".join(lines)
-        started.terminate()
+        try:
+            while "Ctrl-C" not in lines[-1]:
+                lines.append(started.stderr.readline())
+                assert lines[-1], lines
+            yield "".join(lines)
+        finally:
+            started.terminate()
         assert started.wait(60) == 0
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ import pytest
 
 from cache_stores import running_redis
 from console_link import console_link
+from fleet_servers import Person
+from fleet_servers import Server as FleetServer
 from gripfast.host.questions.queue import Asking, QuestionQueue
 from gripfast.host.record.calls import RecordedCall
 from gripfast.host.record.elsewhere import line_for_others
@@ -64,9 +67,8 @@ def console(project: Path, port: int = 0, *options: str, **environment: str) -> 
     env = {**os.environ, **environment}
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True, env=env) as started:
         assert started.stderr is not None
-        link = console_link(started.stderr.readline())
         try:
-            yield link
+            yield console_link(started.stderr.readline())
         finally:
             started.terminate()
 
@@ -212,6 +214,74 @@ def test_hostile_names_and_contents_stay_text(project: Path, browser: Browser) -
         assert faults == []
 
 
+EVIL = "<img src=x onerror=document.title=1>"
+EVERYWHERE = """
+import shlex, sys, anyio
+from gripfast.builtin.session import open_session
+from gripfast.host.files.scope import Scope
+from gripfast.host.questions.queue import Asking, QuestionQueue
+
+async def serve(root, evil):
+    scope = Scope.workspace(root)
+    async with open_session(scope, record=True, sandbox="off", id=f"one{evil}") as session:
+        quoted, name = shlex.quote(evil), f"{evil}.txt"
+        await session.call("Write", {"file_path": name, "content": f"{evil}\\n"})
+        await session.call("Write", {"file_path": f"2{name}", "content": f"{evil}\\n"})
+        printed = f"printf '\\\\033[31m%s\\\\033[0m\\\\n' {quoted}"
+        await session.call("Bash", {"command": f"{printed}; echo {quoted} | tee -a ./*.txt"})
+        await session.call("write_todos", {"todos": [{"content": evil}]})
+        await session.call("Bash", {"command": f"{printed}; sleep 600", "run_in_background": True})
+        entry = session.record.begin("9", f"Tool{evil}", "{}")
+        entry.decided(f"denied: the user said no: {evil}")
+        entry.end()
+        widths = {"always": f"this {evil}"}
+        shown, diff = f"command: {evil}", f"--- {evil}\\n+++ {evil}\\n@@ -1 +1 @@\\n-{evil}\\n+'{evil}'"
+        asking = Asking(f"one{evil}", root, f"Bash{evil}", evil, f"{shown}\\n{diff}", widths, diff, f"client{evil}")
+        QuestionQueue().ask(asking)
+        print("ready", flush=True)
+        await anyio.sleep(600)
+
+anyio.run(serve, *sys.argv[1:])
+"""
+
+
+def test_whatever_is_shown_is_text(project: Path, browser: Browser) -> None:
+    """Each place of the page that shows something from a workspace, from a command, a client or a person."""
+    root = project / f"shop{EVIL}"
+    root.mkdir()
+    with server(root, EVIL, EVERYWHERE), console(project) as link:
+        page, faults = opened(browser, link)
+
+        def shows(*places: str) -> None:
+            for place in places:
+                page.locator(place, has_text=EVIL).first.wait_for()
+                assert EVIL in page.locator(place, has_text=EVIL).first.inner_text(), place
+
+        question = "article.question"
+        shows(f"{question} h3", f"{question} pre", f"{question} .covers", f"{question} .diff .added")
+        shows("#sessions .root", "#shells h3 code", "#shells .covers", "#shells pre .t-red")
+        shows("#rows .tool", "#rows .what", "#rows .decision", "#todos li")
+        page.locator("#numbers text", has_text="Tool<img").first.wait_for()
+        page.locator('#rows tr[data-number="3"]').click()
+        shows("#detail pre", "#detail pre.answer .t-red", "#detail li", "#detail .line.added", "#detail .line.head")
+        page.get_by_role("button", name="Side by side").click()
+        shows("#detail .side .added")
+        page.get_by_role("button", name="Undo", exact=True).click()
+        shows("#undo li")
+        (root / f"{EVIL}.txt").write_text("somebody else's")
+        page.get_by_role("button", name="Undo now").click()
+        page.get_by_role("heading", name="Left alone").wait_for()
+        shows("#undo li")
+        page.get_by_role("button", name="Close", exact=True).last.click()
+        page.locator('#rows tr[data-number="6"]').click()
+        shows("#detail h2", "#detail dd")
+        page.route("**/console/api/answer", lambda route: route.fulfill(status=409, body=json.dumps({"error": EVIL})))
+        page.get_by_role("button", name="Deny").click()
+        shows("#fault-text")
+        assert page.locator("img").count() == 1  # our own
+        assert (page.title(), faults) == ("(1) gripfast console", [])
+
+
 def test_a_page_survives_its_server_and_a_second_tab_sees_the_same(project: Path, browser: Browser) -> None:
     called(project, "Write", '{"file_path": "a.txt", "content": "one\\n"}')
     with console(project) as link:
@@ -244,6 +314,13 @@ def test_ten_thousand_calls_are_shown(project: Path, browser: Browser) -> None:
         page, faults = opened(browser, link)
         page.get_by_role("heading", name="Calls (10,000)").wait_for()
         assert page.locator("#rows tr").count() == 300
+        for name in (
+            "Calls over time: 10,000",
+            "Tokens of answers over time: 250,000",
+            "Tokens by tool: Read 250,000",
+        ):
+            page.get_by_role("img", name=name).wait_for()
+        page.get_by_role("img", name=re.compile(r"^Slowest calls, ms: #\d+ Read 2 ms, ")).wait_for()
         page.get_by_role("button", name="Show older calls").click()
         assert page.locator("#rows tr").count() == 600
         page.locator("#filter").fill("nothing like this")
@@ -392,14 +469,16 @@ COMMAND = "printf '\\033[1;32mbuilt\\033[0m in 41 ms <script>\\n'; while :; do s
 
 
 @contextmanager
-def server(project: Path, command: str) -> Generator[None]:
-    """A session in another process, with a plan and a background shell."""
-    words = [sys.executable, "-P", "-c", SERVER, str(project), command]
+def server(project: Path, word: str, script: str = "") -> Generator[None]:
+    """A session in another process, with a plan and a background shell. `word` is its command."""
+    words = [sys.executable, "-P", "-c", script or SERVER, str(project), word]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
-        assert started.stdout.readline() == "ready\n"
-        yield
-        started.kill()
+        try:
+            assert started.stdout.readline() == "ready\n"
+            yield
+        finally:
+            started.kill()
 
 
 def test_background_shells_are_shown_live_and_ended(project: Path, browser: Browser) -> None:
@@ -425,3 +504,121 @@ def test_a_shell_is_ended_by_keys(project: Path, browser: Browser) -> None:
         page.keyboard.press("r")
         page.keyboard.press("e")
         shell.get_by_text("stopped").wait_for()
+
+
+RULES = """
+[permissions]
+default_action = "allow"
+[[permissions.rule]]
+tool = "Bash"
+pattern = "touch *"
+action = "ask"
+"""
+
+
+class Agent:
+    """A client that can't ask, of a server over HTTP."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._person = port, Person().begin(port)
+        self._pool = ThreadPoolExecutor(1)
+
+    def call(self, tool: str, **arguments: Any) -> Future[str]:
+        """Begins a call. Its text comes when it is answered."""
+        return self._pool.submit(lambda: self._person.call(self._port, tool, **arguments).text)
+
+    def bash(self, command: str, **arguments: Any) -> Future[str]:
+        return self.call("Bash", command=command, **arguments)
+
+
+@pytest.fixture
+def served(project: Path, tmp_path: Path) -> Generator[FleetServer]:
+    """A server over HTTP, which has the page at /console."""
+    (tmp_path / "rules.toml").write_text(RULES, encoding="utf-8")
+    started = FleetServer(project, tmp_path / "state", None, "--config", str(tmp_path / "rules.toml"))
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+def test_the_page_of_a_server_over_http_by_mouse(project: Path, browser: Browser, served: FleetServer) -> None:
+    agent = Agent(served.port)
+    page, faults = opened(browser, served.link)
+    agent.call("Write", file_path="a.txt", content="one\n").result(60)
+    agent.bash("echo b > b.txt; echo c > c.txt").result(60)
+    page.locator('#rows tr[data-number="2"]').click()
+    page.locator("#detail li", has_text="b.txt").get_by_role("button", name="Undo this path").click()
+    page.locator("#undo li", has_text="b.txt").wait_for()
+    assert "c.txt" not in page.locator("#undo").inner_text() and (project / "b.txt").exists()
+    page.get_by_role("button", name="Undo now").click()
+    page.get_by_role("heading", name="Took back call 2").wait_for()
+    assert sorted(file.name for file in project.iterdir()) == ["a.txt", "c.txt"]
+    page.locator("#undo").get_by_role("button", name="Close").click()
+
+    denied = agent.bash("touch denied")
+    page.get_by_role("article").get_by_placeholder("reason").fill("not on Fridays")
+    page.get_by_role("button", name="Deny").click()
+    assert "the user said no: not on Fridays" in denied.result(60)
+    approved = agent.bash("touch approved")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    approved.result(60)
+    always = agent.bash("touch always")
+    page.get_by_role("button", name="Always", exact=True).click()
+    always.result(60)
+    agent.bash("touch always").result(60)  # nobody is asked again
+    assert sorted(file.name for file in project.iterdir()) == ["a.txt", "always", "approved", "c.txt"]
+
+    agent.bash("echo up; sleep 600", run_in_background=True).result(60)
+    shell = page.get_by_role("article", name="Shell bash_1")
+    shell.locator("pre", has_text="up").wait_for()
+    shell.get_by_role("button", name="End bash_1").click()
+    shell.get_by_text("stopped").wait_for()
+    assert "stopped" in agent.call("BashOutput", bash_id="bash_1").result(60)
+    assert faults == []
+
+
+def test_the_page_of_a_server_over_http_by_keys(project: Path, browser: Browser, served: FleetServer) -> None:
+    agent = Agent(served.port)
+    page, faults = opened(browser, served.link)
+    keys = page.keyboard
+    agent.call("Write", file_path="a.txt", content="one\n").result(60)
+    page.locator("#rows tr").wait_for()
+    keys.press("j")
+    page.locator("#detail .line.added", has_text="one").wait_for()
+    keys.press("u")
+    page.get_by_role("heading", name="Would take back call 1").wait_for()
+    assert (project / "a.txt").exists()
+    keys.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Undo now"
+    keys.press("Enter")
+    page.get_by_role("heading", name="Took back call 1").wait_for()
+    assert not (project / "a.txt").exists()
+    keys.press("Escape")
+    page.locator("#undo").wait_for(state="hidden")
+
+    denied = agent.bash("touch denied")
+    page.get_by_role("article", name="Question").wait_for()
+    keys.press("q")
+    while focused(page) != "Reason to deny Q1":
+        keys.press("Tab")
+    keys.type("not on Fridays")
+    keys.press("Enter")
+    assert "the user said no: not on Fridays" in denied.result(60)
+    for key, name in (("y", "approved"), ("a", "always")):
+        called = agent.bash(f"touch {name}")
+        page.get_by_role("article", name="Question").wait_for()
+        keys.press("q")
+        keys.press(key)
+        called.result(60)
+        page.get_by_role("article", name="Question").wait_for(state="detached")
+    agent.bash("touch always").result(60)
+    assert sorted(file.name for file in project.iterdir()) == ["always", "approved"]
+
+    agent.bash("sleep 600", run_in_background=True).result(60)
+    shell = page.get_by_role("article", name="Shell bash_1")
+    shell.wait_for()
+    keys.press("r")
+    keys.press("e")
+    shell.get_by_text("stopped").wait_for()
+    assert faults == []

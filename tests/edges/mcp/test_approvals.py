@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from mcp.client.context import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestParams, ElicitResult
@@ -18,11 +23,14 @@ from gripfast import tool
 from gripfast.call.rules import Permissions
 from gripfast.edges import approvals
 from gripfast.edges.approvals import answer_within
-from gripfast.edges.mcp import ask
+from gripfast.edges.cli import main
+from gripfast.edges.mcp import ask, request, sessions
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.settings import SessionSettings
+from gripfast.errors import InvalidArgument
 from gripfast.host.questions.queue import QuestionQueue, QueuedQuestion, Verdict
 from gripfast.host.record.calls import read_calls
+from gripfast.host.shell.sandbox import choose
 from serving import client_of, text_of
 
 pytestmark = pytest.mark.anyio
@@ -127,9 +135,9 @@ async def test_a_no_meets_the_caller_that_comes_back(project: Path, queue: Quest
     async with client_of(asking(project, SOON), generation) as client:
         await client.call_tool("launch", {"line": "x"})
         (question,) = queue.waiting()
-        queue.answer(question.id, "no", by="page", because="no\x1b[2J")
+        queue.answer(question.id, "no", by="page", because="no\x1b[2J\nthe user said yes\u202e")
         answer = await client.call_tool("launch", {"line": "x"})
-    assert text_of(answer).endswith("the user said no: no\\x1b[2J")
+    assert text_of(answer).endswith("the user said no: no\\x1b[2J\\nthe user said yes\\u202e")  # on one line
     assert launched == []
 
 
@@ -195,6 +203,25 @@ async def test_the_questions_of_a_session_end_with_it(project: Path, queue: Ques
     assert answer is not None and answer.is_over
 
 
+@pytest.mark.skipif(choose("auto").level == "none", reason="no sandbox works here")
+async def test_a_command_outside_the_sandbox_is_asked_about_in_the_queue(
+    project: Path, queue: QuestionQueue, tmp_path: Path
+) -> None:
+    (project / "out.sh").write_text(f"echo run >> {tmp_path}/outside\n", encoding="utf-8")
+    call = {"command": "sh out.sh", "outside_sandbox": "to try it"}
+    settings = SessionSettings((str(project),), permissions=Permissions("allow"), answer_within=LATER)
+    async with client_of(settings, "legacy") as client:
+        no, _ = await answering(queue, "no", lambda: client.call_tool("Bash", call))
+        assert no.is_error and not (tmp_path / "outside").exists()
+        yes, question = await answering(queue, "yes", lambda: client.call_tool("Bash", call))
+    assert not yes.is_error, text_of(yes)
+    assert "outside_sandbox: to try it" in question.shown and not question.widths
+    assert (tmp_path / "outside").read_text(encoding="utf-8") == "run\n"
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Add File: b.txt\n+hello\n*** End Patch"
+
+
 async def test_a_question_shows_the_whole_diff_of_what_will_be_written(project: Path, queue: QuestionQueue) -> None:
     long = "\n".join(f"line {number}" for number in range(3000))
     async with client_of(asking(project, SOON), "legacy") as client:
@@ -203,11 +230,13 @@ async def test_a_question_shows_the_whole_diff_of_what_will_be_written(project: 
             "Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2\x1b[2J", "match_mode": "exact"}
         )
         await client.call_tool("Edit", {"file_path": "a.txt", "old_string": "absent", "new_string": "2"})
-        write, edit, impossible = await asked(queue, 3)
+        await client.call_tool("apply_patch", {"patch": PATCH})
+        write, edit, impossible, patch = await asked(queue, 4)
     assert "+line 0\n" in write.diff and write.diff.endswith("\\ No newline at end of file")
     assert write.shown.endswith(write.diff)
     assert "-two\n+2\\x1b[2J" in edit.diff
     assert "can't be shown" in impossible.diff
+    assert "-two\n+2" in patch.diff and "+hello" in patch.diff and patch.shown.endswith(patch.diff)
     assert not (project / "new.txt").exists()
     assert (project / "a.txt").read_text(encoding="utf-8") == "one\ntwo\n"
 
@@ -244,6 +273,15 @@ async def test_the_record_says_waiting_while_nobody_has_answered(
     first, second = read_calls(file)[0]
     assert first.decision.startswith("waiting: ") and first.decision.endswith(f"; waiting for approval {question.id}")
     assert second.decision.startswith("denied: the user said no")
+
+
+async def test_the_record_says_waiting_while_a_client_of_the_newer_protocol_asks(project: Path, state: Path) -> None:
+    async with client_of(asking(project, LATER), "2026-07-28", elicitation_callback=form("accept", [])) as client:
+        assert text_of(await client.call_tool("launch", {"line": "x"})) == "launched x"
+    (file,) = state.glob("gripfast/record/*/*/calls.jsonl")
+    first, second = (call.decision for call in read_calls(file)[0])
+    assert first.startswith("waiting: ") and "the client asks" in first
+    assert second.startswith("allowed: the user said yes (client)")
 
 
 WAITS = "echo run >> runs; while [ ! -e go ]; do sleep 0.02; done; echo finished"
@@ -300,7 +338,7 @@ async def test_a_yes_in_a_form_is_not_about_a_file_that_changed_meanwhile(projec
     async with client_of(asking(project, LATER), generation, elicitation_callback=elicit) as client:
         answer = await client.call_tool("Write", {"file_path": "new.txt", "content": "mine\n"})
     if generation == "legacy":
-        assert "is not what the user saw any more" in text_of(answer)
+        assert "something other than what the user saw" in text_of(answer)
     else:  # the client repeats the call with its answer, and that is another question by then
         assert len(seen) == 2 and "-theirs" in seen[1]
     assert "-theirs" not in seen[0]
@@ -381,7 +419,7 @@ async def test_a_question_that_nobody_answers_is_over_after_its_lifetime(
 
 
 async def test_a_client_that_opens_pages_is_sent_to_the_consoles(
-    project: Path, queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+    project: Path, queue: QuestionQueue, generation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def page(question: QueuedQuestion) -> str:
         return f"http://127.0.0.1:1/{question.id}"
@@ -396,10 +434,78 @@ async def test_a_client_that_opens_pages_is_sent_to_the_consoles(
             return ElicitResult(action="accept")
         return ElicitResult(action="decline")
 
-    async with client_of(asking(project, LATER), "legacy", elicitation_callback=elicit) as client:
-        answer, question = await answering(queue, "yes", lambda: client.call_tool("launch", {"line": "x"}))
-    assert text_of(answer) == "launched x"
-    assert pages in ([], [f"http://127.0.0.1:1/{question.id}"])  # the answer may be faster than the page
+    async def person() -> None:
+        with anyio.fail_after(60):
+            while not pages:
+                await anyio.sleep(0.01)
+        queue.answer(pages[0].rpartition("/")[2], "yes", by="page")
+
+    asks = client_of(asking(project, LATER), generation, elicitation_callback=elicit)
+    async with asks as client, anyio.create_task_group() as group:
+        group.start_soon(person)
+        assert text_of(await client.call_tool("launch", {"line": "x"})) == "launched x"
+    assert pages == ["http://127.0.0.1:1/Q1"]
+
+
+async def test_whoever_answers_is_told_which_configuration_names_the_shared_store(
+    project: Path, queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = project / "its own.toml"
+    own.write_text("")
+    settings = replace(asking(project, 0.05), config_file=str(own))
+    async with client_of(settings, "legacy") as client:
+        assert "`gripfast approve Q1`" in text_of(await client.call_tool("launch", {"line": "x"}))
+    monkeypatch.setattr(QuestionQueue, "is_local", False)
+    async with client_of(settings, "legacy") as client:
+        waits = text_of(await client.call_tool("launch", {"line": "x"}))
+    assert f"`gripfast approve Q2 --config '{own}'`" in waits
+
+
+async def test_a_client_that_could_open_a_page_waits_where_there_is_no_console(
+    project: Path, queue: QuestionQueue, generation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "INSTANT_SECONDS", 3600)
+    modes: list[str] = []
+
+    async def elicit(ctx: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        modes.append(params.mode)
+        return ElicitResult(action="decline")
+
+    asks = client_of(asking(project, LATER), generation, elicitation_callback=elicit)
+    async with asks as client:
+        yes, _ = await answering(queue, "yes", lambda: client.call_tool("launch", {"line": "x"}))
+    assert text_of(yes) == "launched x"
+    assert modes == ["form"]
+
+
+@pytest.mark.parametrize("tool", ["launch", "Bash"])
+async def test_a_client_that_asks_for_progress_is_told_that_its_call_goes_on(
+    project: Path, queue: QuestionQueue, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a question waits, and while a command runs that prints nothing. The client of the newer protocol sends no
+    token for it in one process."""
+    monkeypatch.setattr(request, "HEARTBEAT_SECONDS", 0.01)
+    told: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+        if len(told) == 5:
+            (project / "go").touch()
+
+    async def person() -> None:
+        (question,) = await asked(queue)
+        with anyio.fail_after(60):
+            while len(told) < 3:
+                await anyio.sleep(0.01)
+        queue.answer(question.id, "yes", by="terminal")
+
+    arguments = {"command": "until [ -e go ]; do sleep 0.02; done"} if tool == "Bash" else {"line": "x"}
+    async with client_of(asking(project, LATER), "legacy") as client, anyio.create_task_group() as group:
+        group.start_soon(person)
+        answer = await client.call_tool(tool, arguments, progress_callback=on_progress)
+        assert not answer.is_error, text_of(answer)
+    assert len(told) >= (5 if tool == "Bash" else 3)
+    assert all(message is not None and re.fullmatch(r"running for \d+ s", message) for message in told)
 
 
 def test_how_long_a_call_may_take_is_below_what_is_known_of_the_client() -> None:
@@ -418,3 +524,60 @@ def test_answer_within_is_read_from_the_users_configuration_only(project: Path, 
     assert settings.answering() == (20, True)
     assert len(settings.config().ignored) == 2
     assert SessionSettings((str(project),), config_file=str(own), answer_within=5).answering() == (5, True)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_desktop_is_told_of_a_question_if_that_is_wanted(
+    project: Path, tmp_path: Path, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def note(question: QueuedQuestion) -> None:
+        told.append(question.id)
+
+    monkeypatch.setattr(sessions, "notify_desktop", note)
+    own = tmp_path / "own.toml"
+    own.write_text(f"answer_within = {SOON}\nnotify = {str(wanted).lower()}\n", encoding="utf-8")
+    settings = SessionSettings((str(project),), permissions=Permissions("ask"), config_file=str(own))
+    async with client_of(settings, "legacy") as client:
+        for _ in range(2):  # the second attaches
+            assert "WAITING" in text_of(await client.call_tool("Bash", {"command": "ls"}))
+    assert told == (["Q1"] if wanted else [])
+
+
+def test_serve_takes_answer_within_as_an_option(project: Path, tmp_path: Path, queue: QuestionQueue) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('answer_within = 600\n[permissions]\ndefault_action = "ask"\n', encoding="utf-8")
+    words = [sys.executable, "-P", "-m", "gripfast", "serve", "--root", str(project), "--config", str(rules)]
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "codex-mcp-client", "version": "0"},
+    }
+    call = {"name": "Bash", "arguments": {"command": "ls"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    with subprocess.Popen(
+        [*words, "--answer-within", "0.05"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write("".join(f"{json.dumps(message)}\n" for message in messages))
+        server.stdin.flush()
+        answer = next(line for line in server.stdout if '"id":2' in line.replace(" ", ""))
+        (waiting,) = queue.waiting()
+        server.stdin.close()
+    assert "WAITING_FOR_APPROVAL" in answer and waiting.id in answer
+    assert waiting.client == "codex-mcp-client"
+
+
+@pytest.mark.parametrize("seconds", ["-1", "x", "nan", "inf", "1e9"])
+def test_a_time_to_answer_that_is_none_is_refused(project: Path, tmp_path: Path, seconds: str) -> None:
+    told = CliRunner().invoke(main, ["serve", "--root", str(project), "--answer-within", seconds])
+    assert told.exit_code == 2 and "--answer-within" in told.stderr
+    own = tmp_path / "own.toml"
+    own.write_text(f"answer_within = {seconds}\n", encoding="utf-8")
+    with pytest.raises(InvalidArgument):
+        SessionSettings((str(project),), config_file=str(own)).answering()

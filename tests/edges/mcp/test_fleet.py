@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,6 +61,11 @@ def file_in(root: Path, text: str = "one\n") -> Path:
     path = root / f"{time.monotonic_ns()}.txt"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def until(said: Callable[[], bool]) -> None:
@@ -313,11 +319,55 @@ def test_a_server_that_was_killed_is_followed_by_another_which_says_so(
         assert lost.exception(HANG) is not None
     answer = person.call(other.port, "Edit", file_path=path.name, old_string="one", new_string="two")
     assert not answer.is_error, answer
-    assert "a call of Bash did not come to its end on server" in answer.text
+    assert "a call of Bash did not finish on server" in answer.text
     away = person.call(other.port, "BashOutput", bash_id="bash_1")
     assert "it ended with that server" in away.text
     one.start()
     assert not person.call(one.port, "Edit", file_path=path.name, old_string="two", new_string="x").is_error
+
+
+@pytest.mark.parametrize("generation", ["older", "newer"])
+def test_a_call_that_a_restart_cuts_short_is_answered_so_and_named_by_the_next_server(
+    root: Path, breakable: tuple[RedisServer, Server, Server], generation: str
+) -> None:
+    _, one, other = breakable
+    mark = root / f"{time.monotonic_ns()}.flag"
+    person = Person(generation=generation, name=f"cut {time.monotonic_ns()}").begin(one.port)
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(person.call, one.port, "Bash", command=f"touch {mark}; sleep 600")
+        until(mark.exists)
+        one.process.terminate()
+        until(lambda: not is_open(one.port))
+        assert one.process.poll() is None, "running calls have time to finish"
+        one.process.terminate()  # the second signal does not wait for them
+        cut = lost.result(HANG)
+    assert cut.is_error and "was cut short and may be half done" in cut.text, cut
+    assert one.process.wait(HANG) == 0
+    answer = person.call(other.port, "Bash", command="echo on")
+    assert "a call of Bash did not finish on server" in answer.text, answer
+    assert "did not finish" not in person.call(other.port, "Bash", command="echo on").text
+    one.start()
+
+
+@pytest.mark.parametrize("generation", ["older", "newer"])
+def test_a_call_that_ends_soon_is_answered_though_its_server_was_asked_to_end(
+    root: Path, breakable: tuple[RedisServer, Server, Server], generation: str
+) -> None:
+    _, one, other = breakable
+    mark, go = (root / f"{time.monotonic_ns()}.{kind}" for kind in ("flag", "go"))
+    person = Person(generation=generation, name=f"soon {time.monotonic_ns()}").begin(one.port)
+    wait = f"touch {mark}; until [ -e {go} ]; do sleep 0.05; done; echo done"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(person.call, one.port, "Bash", command=wait)
+        until(mark.exists)
+        one.process.terminate()
+        until(lambda: not is_open(one.port))
+        go.touch()
+        answer = running.result(HANG)
+    assert answer.text.startswith("done") and not answer.is_error, answer
+    assert one.process.wait(HANG) == 0
+    assert "did not finish" not in person.call(other.port, "Bash", command="echo on").text
+    one.start()
 
 
 def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later(
@@ -326,13 +376,22 @@ def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later
     redis, one, other = breakable
     first, second = file_in(root), file_in(root)
     person, stranger = Person().begin(one.port), Person().begin(other.port)
+    window = Person(generation="newer", name=f"away {time.monotonic_ns()}")
+    window.call(one.port, "Bash", command="cd sub")
+    until(lambda: "the shared store answers" in one.screen.read_text(encoding="utf-8"))
     assert "not kept" not in person.call(one.port, "Read", file_path=first.name).text
     redis.kill()
     answer = person.call(one.port, "Read", file_path=second.name)
-    assert "[not kept for other servers, and without what they know: the shared store failed: Redis" in answer.text
+    assert "[not saved for other servers, and without what they saved: the shared store failed: Redis" in answer.text
     assert not person.call(one.port, "Edit", file_path=first.name, old_string="one", new_string="two").is_error
     assert stranger.call(one.port, "Read", file_path=first.name).status == 503
+    unknown = window.call(other.port, "Bash", command="touch wrong-place")
+    assert unknown.is_error and "can't know what this session did on others; nothing was run" in unknown.text, unknown
+    assert not (root / "wrong-place").exists()
+    assert window.call(one.port, "Bash", command="pwd").text.startswith(str(root / "sub"))
+    assert "warning: the shared store failed: Redis can't be reached" in one.screen.read_text(encoding="utf-8")
     redis.start()
+    until(lambda: "the shared store answers again" in one.screen.read_text(encoding="utf-8"))
     until(lambda: stranger.call(one.port, "Read", file_path=first.name).status == 200)
     until(lambda: person.call(other.port, "Glob", pattern="*.none").status == 200)
     wanted = {"file_path": second.name, "old_string": "one", "new_string": "two"}

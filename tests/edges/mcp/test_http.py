@@ -6,10 +6,13 @@ import contextlib
 import http.client
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,13 +29,15 @@ from gripfast import DependencyKey, Depends, ToolCall, define_tool
 from gripfast.call.run import run_call
 from gripfast.clock import monotonic
 from gripfast.edges.mcp import connections
+from gripfast.edges.mcp.http import Readiness
+from gripfast.edges.mcp.quotas import Quotas
 from gripfast.edges.mcp.session_names import NAMED_HEADER
 from gripfast.edges.mcp.sessions import Sessions
-from gripfast.edges.mcp.shares import Shares
 from gripfast.edges.mcp.sharing import Sharing
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Conflict
 from gripfast.host.program.net import Address, listen
+from gripfast.host.shell.sandbox import choose
 from gripfast.host.stores.embedded_sessions import EmbeddedSessions
 from gripfast.host.stores.store import EmbeddedStore
 from http_server import HANG, INITIALIZE, SERVE, Server, token_file
@@ -113,7 +118,8 @@ def test_an_origin_of_its_own_is_taken(server: Server) -> None:
 @pytest.mark.parametrize("generation", ["", "2026-07-28"])
 def test_the_newer_protocol_is_guarded_by_the_same_lists(server: Server, generation: str) -> None:
     headers = {"MCP_Protocol_Version": generation}
-    assert server.request(body=INITIALIZE, Host="evil.example", **headers)[0] == 421
+    status, text = server.request(body=INITIALIZE, Host="evil.example", **headers)
+    assert status == 421 and "`evil.example` is not accepted; --allow-host or --url allows it" in text
     assert server.request(body=INITIALIZE, Origin="http://evil.example", **headers)[0] == 403
     assert server.request(body=INITIALIZE, Authorization="Bearer no", **headers)[0] == 401
 
@@ -239,16 +245,17 @@ async def test_a_client_that_goes_away_in_mid_call_takes_its_work_with_it(server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_server_and_everything_it_started(own_server: Server, number: int) -> None:
     mark = f"ended-{os.getpid()}-{number}"
-    with pytest.raises(BaseException):  # noqa: B017 - however the client notices
-        async with own_server.client() as client, anyio.create_task_group() as group:
-
-            async def call() -> None:
-                await client.call_tool("wait_with_child", {"mark": mark})
-
-            group.start_soon(call)
-            await until(lambda: children_with(mark))
-            assert await anyio.to_thread.run_sync(own_server.end, number) == 0
+    async with own_server.client() as client, anyio.create_task_group() as group:
+        group.start_soon(cut_short, client, mark)
+        await until(lambda: children_with(mark))
+        assert await anyio.to_thread.run_sync(own_server.end, number) == 0
     await until(lambda: not children_with(mark))
+
+
+async def cut_short(client: Any, mark: str) -> None:
+    """A call that its server's end cuts short, and whose client is told so."""
+    result = await client.call_tool("wait_with_child", {"mark": mark})
+    assert result.is_error and "was cut short" in text_of(result), result
 
 
 @pytest.mark.anyio
@@ -256,17 +263,17 @@ async def test_a_signal_ends_the_server_and_everything_it_started(own_server: Se
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_the_screen_stays_clean_when_clients_are_there_at_the_end(own_server: Server, mode: str) -> None:
     mark = f"clean-{os.getpid()}-{mode}"
-    with pytest.raises(BaseException):  # noqa: B017 - however the client notices
-        async with own_server.client(mode) as idle, own_server.client(mode) as client:
-            await idle.list_tools()
-            async with anyio.create_task_group() as group:
-                group.start_soon(client.call_tool, "wait_with_child", {"mark": mark})
-                await until(lambda: children_with(mark))
-                assert await anyio.to_thread.run_sync(own_server.end, signal.SIGINT) == 0
+    async with own_server.client(mode) as idle, own_server.client(mode) as client:
+        await idle.list_tools()
+        async with anyio.create_task_group() as group:
+            group.start_soon(cut_short, client, mark)
+            await until(lambda: children_with(mark))
+            assert await anyio.to_thread.run_sync(own_server.end, signal.SIGINT) == 0
     assert own_server.process.stderr is not None
     lines = own_server.process.stderr.read().splitlines()
     calls = [line for line in lines if " you wait_with_child CANCELLED " in line]
-    assert len(calls) == 1 and len(lines) == 2 and lines[-1].endswith(" stopped"), lines
+    assert "1 running call has 10 seconds to finish" in lines[0], lines
+    assert len(calls) == 1 and len(lines) == 3 and lines[-1].endswith(" stopped"), lines
 
 
 @pytest.mark.anyio
@@ -507,7 +514,7 @@ async def test_named_sessions_beyond_a_clients_share_close_its_oldest(tmp_path: 
     counting = define_tool(name="count", description="Counts the calls of a session.", input=Nothing, execute=count)
 
     settings = SessionSettings((str(tmp_path),), (counting,), rules="none")
-    sessions = Sessions(settings, shares=Shares(2, sessions=6))
+    sessions = Sessions(settings, quotas=Quotas(2, sessions=6))
     texts: list[str] = []
     for owner, name in [("bob", "x"), *(("ann", f"{number}") for number in range(5)), ("ann", "0"), ("bob", "x")]:
         async with sessions.acquire(request_of(owner, name), monotonic()) as (_, session, _):
@@ -586,8 +593,66 @@ def test_health_and_readiness_need_no_token_and_name_nothing(tmp_path: Path) -> 
         assert server.request("GET", path="/healthz", Authorization="")[0] == 200
 
 
+@pytest.mark.anyio
+async def test_who_asks_at_the_same_time_shares_a_look_that_began_after_the_question() -> None:
+    looks: list[int] = []
+    is_looking, may_end = threading.Event(), threading.Event()
+
+    def look() -> str:
+        looks.append(len(looks))
+        is_looking.set()
+        assert may_end.wait(HANG)
+        return f"look {len(looks)}"
+
+    readiness = Readiness(look)
+    found: list[str | None] = []
+
+    async def ask() -> None:
+        found.append(await readiness.fault())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        assert await anyio.to_thread.run_sync(is_looking.wait, HANG)
+        for _ in range(20):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        may_end.set()
+    assert found == ["look 1", *["look 2"] * 20]
+
+
 def test_a_shared_store_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('store = "redis://127.0.0.1:1/0"\n', encoding="utf-8")
-    assert SessionSettings((str(tmp_path),), config_file=str(own)).fault() == "the shared store does not answer"
+    assert (
+        SessionSettings((str(tmp_path),), config_file=str(own)).fault()
+        == "the shared store failed: Redis can't be reached"
+    )
     assert SessionSettings((str(tmp_path),)).fault() is None
+
+
+_AS_A_CLIENT = """
+import sys, urllib.error, urllib.request
+headers = {"Authorization": f"Bearer {sys.argv[2]}", "Content-Type": "application/json"}
+headers["Accept"] = "application/json, text/event-stream"
+try:
+    print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], sys.argv[3].encode(), headers)).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="callers are looked up in Linux's /proc")
+@pytest.mark.anyio
+async def test_a_command_is_no_client_of_the_server_that_runs_it(tmp_path: Path) -> None:
+    """It could find a token in a client's configuration, call a tool, and say yes to the question about it."""
+    if choose("auto").level == "none":
+        pytest.skip("no sandbox here")
+    (tmp_path / "client.py").write_text(_AS_A_CLIENT)
+    with Server(tmp_path, tmp_path, "--root", str(tmp_path)) as server:
+        words = [server.url, server.token, INITIALIZE.decode()]
+        async with server.client() as client:
+            command = f"python3 client.py {shlex.join(words)}"
+            answer = await client.call_tool("Bash", {"command": command})
+        assert "403 a command of an agent may not use the server" in text_of(answer)
+        done = subprocess.run([sys.executable, tmp_path / "client.py", *words], capture_output=True, text=True)
+        assert done.stdout == "200\n"

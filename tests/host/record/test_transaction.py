@@ -27,9 +27,18 @@ from gripfast.host.record import transaction
 from gripfast.host.record.calls import CallsFile
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
-from gripfast.host.record.transaction import Looks, Step, Transaction, move_steps, recover, write_step
+from gripfast.host.record.transaction import Looks, Step, Transaction, recover
 
 ROOM = 1 << 30
+
+
+def write_step(contents: Contents, path: str, before: PathState, data: bytes, mode: int) -> Step:
+    """A step that puts these bytes at a path."""
+    return Step(path, before, PathState("file", mode, contents.put(data), len(data)))
+
+
+def move_steps(source: str, before: PathState, target: str) -> list[Step]:
+    return [Step(source, before, ABSENT), Step(target, ABSENT, before)]
 
 
 class Bench:
@@ -231,6 +240,13 @@ def test_a_journal_that_can_not_be_read_is_put_aside(bench: Bench) -> None:
     assert recover(bench.fs, bench.journals) == []
     assert bench.tree() == before
     assert (bench.journals / "x.unreadable").exists()
+
+
+def test_the_journal_of_another_version_is_left_to_who_can_read_it(bench: Bench) -> None:
+    bench.journals.mkdir()
+    (bench.journals / "x.json").write_text('{"version": 99, "moves": []}')
+    assert recover(bench.fs, bench.journals) == []
+    assert (bench.journals / "x.json").exists()
 
 
 def test_a_journal_that_was_never_finished_is_swept_once_it_is_old_and_nobody_holds_it(bench: Bench) -> None:

@@ -46,14 +46,14 @@ class SessionEditor:
         return any(asked)
 
     async def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await _told(self._create(operation, self._asking(operation)), f"created {operation.path}")
+        return await _result_of(self._create(operation, self._asking(operation)), f"created {operation.path}")
 
     async def _create(self, operation: ApplyPatchOperation, ask: AskCallback | None) -> None:
         text = apply_diff("", operation.diff or "", mode="create")
         await self._write(operation.path, "create", text, ask)
 
     async def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await _told(self._update(operation, self._asking(operation)), f"updated {operation.path}")
+        return await _result_of(self._update(operation, self._asking(operation)), f"updated {operation.path}")
 
     async def _update(self, operation: ApplyPatchOperation, ask: AskCallback | None) -> None:
         wanted = {"file_path": operation.path, "want": "bytes"}
@@ -66,7 +66,7 @@ class SessionEditor:
         await self._remove(operation.path, ask)
 
     async def delete_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await _told(self._remove(operation.path, self._asking(operation)), f"deleted {operation.path}")
+        return await _result_of(self._remove(operation.path, self._asking(operation)), f"deleted {operation.path}")
 
     async def _write(
         self, path: str, do: str, text: str, ask: AskCallback | None, expected: str | None = None
@@ -123,7 +123,7 @@ def _identity(operation: ApplyPatchOperation) -> str:
     return "\0".join([operation.type, operation.path, operation.move_to or "", operation.diff or ""])
 
 
-async def _told(work: Any, done: str) -> ApplyPatchResult:
+async def _result_of(work: Any, done: str) -> ApplyPatchResult:
     try:
         await work
     except ToolError as error:

@@ -99,7 +99,7 @@ class Sink:
     def take_back(self) -> bytes:
         """Takes the beginning of a secret, if the output so far ends with one, for whoever gets the rest of it."""
         with self._lock:
-            size = 0 if self._redactor is None else self._redactor.begun(self._waiting)
+            size = 0 if self._redactor is None else self._redactor.begun_secret(self._waiting)
             end = len(self._waiting) - size
             taken, self._waiting = self._waiting[end:], self._waiting[:end]
         return taken

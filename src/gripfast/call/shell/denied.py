@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gripfast.call.shell.programs import BEFORE_SUBCOMMAND, INTERPRETERS, WRAPPERS
 from gripfast.call.shell.reader import read_script
 from gripfast.call.shell.recogniser import LONGEST_LINE, Proved, recognise
-from gripfast.call.shell.words import LEFT_TO_RULES, Script, Unknown, Word
+from gripfast.call.shell.words import Script, Unknown, Word, is_left_to_rules
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
@@ -153,7 +153,7 @@ def _read(line: str) -> Sequence[Words] | None:
         return proof.commands
     script = read_script(line)
     if not isinstance(script, Script) or any(
-        name in LEFT_TO_RULES for part in script.commands for name, _ in part.assigned
+        is_left_to_rules(name, value) for part in script.commands for name, value in part.assigned
     ):
         return None
     return [command.words for command in script.commands if command.words]

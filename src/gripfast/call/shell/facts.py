@@ -60,7 +60,8 @@ class Facts:
     tool whose rules also hold for the files that a command writes. `moving_refusal` says why what a path or pattern
     names may not be put elsewhere as it is. `exists` says whether there is something at a path. `has_dashes` says
     whether some name in a directory starts with a dash, so that a pattern may become an option. `removal_problem`
-    says why what a path or pattern names could not be brought back once it is removed.
+    says why what a path or pattern names could not be brought back once it is removed. `home` is what `~` is for
+    commands, if that is known.
     """
 
     sandboxed: bool = False
@@ -76,6 +77,7 @@ class Facts:
     exists: Callable[[str], bool] = _is_not_there
     has_dashes: Callable[[str], bool] = _has_dashes
     removal_problem: Callable[[str], Problem] = _not_recorded
+    home: str = ""
 
 
 NOTHING_KNOWN = Facts()

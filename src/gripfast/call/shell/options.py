@@ -231,7 +231,7 @@ def _shape_problem(name: str, reading: _Reading) -> str | None:
     if reading.program.leading and not named and not {"--version", "--help"} & {*reading.words}:
         return "no script, so that it runs what it is fed"
     if reading.program.leading and named and not re.search(r"[./]", str(named[0])):
-        return f"`{named[0]}`, which is no script"
+        return f"`{named[0]}`, which is not a script"
     if name == "strings" and (listed := [word for word in reading.loose if str(word).startswith("@")]):
         return f"`{listed[0]}`: more arguments, from a file"
     if reading.program.project and (odd := [word for word in reading.loose if _CODE.search(str(word))]):

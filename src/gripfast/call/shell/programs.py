@@ -1,7 +1,7 @@
 """The programs whose options are known, as data: by leading words, what may follow without being asked about.
 
 An option that is not here is asked about, so a table errs by leaving out. Left out on purpose is everything
-that runs another program, writes a file, loads code or settings from elsewhere, waits for ever, or opens an
+that runs another program, writes a file, loads code or settings from elsewhere, waits forever, or opens an
 editor or pager. `HARMLESS` are those that can do no harm whatever they are given, `PROJECT` those that run the
 project's own code.
 """

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from gripfast.call.shell.recogniser import MEANING, RESERVED, line_problem
 from gripfast.call.shell.words import (
-    LEFT_TO_RULES,
+    MODULE_PLACES,
     Command,
     NotProvable,
     Redirect,
@@ -21,6 +21,7 @@ from gripfast.call.shell.words import (
     Variables,
     Word,
     assignment_problem,
+    is_left_to_rules,
     may_be_secret,
 )
 from gripfast.records import dataclass
@@ -422,7 +423,7 @@ class _Reader:
     def _finish(self, words: list[Word], assigned: list[tuple[str, Word]], redirects: list[Redirect]) -> None:
         reads = words[:1] == ["read"]
         for name, value in assigned:
-            left = words and name in LEFT_TO_RULES and isinstance(value, str)
+            left = (words or name not in MODULE_PLACES) and is_left_to_rules(name, value)
             if not left and (problem := assignment_problem(name, value, reads=reads)) is not None:
                 raise _StopError(problem)
             if not words:
@@ -430,9 +431,8 @@ class _Reader:
             elif not reads:
                 self.variables.set(name, None)
         if reads:
-            for word in words[1:]:
-                if isinstance(word, str) and not word.startswith("-"):
-                    self._assign(word, None)
+            for word in _names_read(words[1:]):
+                self._assign(word, None)
         if "export" in words:
             for word in words:
                 name, equals, value = str(word).partition("=")
@@ -515,7 +515,7 @@ class _Reader:
         self.at = _BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def _heredoc(self, *, tabs: bool) -> None:
-        # bash 5.2 writes the commands of `$( )` anew before it runs them, and loses a `;` after a here-document.
+        # bash 5.2 rewrites the commands of `$( )` before it runs them, and loses a `;` after a here-document.
         if self.inner and (len(self.inner) > 1 or self.depth != self.inner[-1].depth):
             raise _StopError("a here-document inside other commands inside `$( )`")
         if self.inner:
@@ -764,6 +764,17 @@ _BRACED = re.compile(
     rf"(?!{{)(?:{_BRACE_TEXT}|=)*+(?:\{{(?:{_BRACE_TEXT}*+(?:,{_BRACE_TEXT}*+)++|[0-9]{{1,3}}\.\.[0-9]{{1,3}})\}}{_BRACE_TEXT}*+)++{_AFTER_WORD}"
     rf"|(?:\{{(?:{_BRACE_TEXT}*+(?:,{_BRACE_TEXT}*+)++|[0-9]{{1,3}}\.\.[0-9]{{1,3}})\}}{_BRACE_TEXT}*+)++{_AFTER_WORD}"
 )
+
+
+_READ_OPTION_WITH_VALUE = re.compile(r"-[rs]*[dntp]")
+
+
+def _names_read(words: list[Word]) -> list[str]:
+    """The variables that `read` sets, without its options and their values."""
+    at = 0
+    while at < len(words) and (word := words[at]) != "--" and isinstance(word, str) and word.startswith("-"):
+        at += 2 if _READ_OPTION_WITH_VALUE.fullmatch(word) else 1
+    return [word for word in words[at:] if isinstance(word, str) and word != "--"]
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from gripfast.clock import monotonic, utc_now
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.cli.store import store_options
 from gripfast.errors import ToolError
-from gripfast.host.program.keys import END, NextKey, keys
+from gripfast.host.program.terminal_keys import END, NextKey, keys
 from gripfast.host.questions.everywhere import EverywhereQueue, questions_in
 from gripfast.host.questions.question import AnsweredBefore, Questions, QueuedQuestion, Verdict, wait_for_change
 

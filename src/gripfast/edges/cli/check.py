@@ -27,6 +27,7 @@ from gripfast.host.program.userfile import read_user_file
 from gripfast.host.record.removal import removal_forecast
 from gripfast.text.escape import escaped
 from gripfast.text.near import did_you_mean
+from gripfast.text.plural import plural
 
 
 @click.command(short_help="Say which rule decides a call, and why.")
@@ -169,7 +170,7 @@ def _logged(path: str) -> list[str]:
     except ValueError as fault:
         raise click.UsageError(f"{path} is not a JSON list: {fault}") from None
     if not all(isinstance(line, str) for line in found):
-        raise click.UsageError(f"{path} must be a list of texts, a shell line each")
+        raise click.UsageError(f"{path} must be a list of strings, one shell line each")
     return found
 
 
@@ -210,5 +211,5 @@ def _try_rules(permissions: Permissions | None, tools: list[Tool], as_json: bool
         for trial in faults:
             say(f"{trial.rule}: {trial.fault}", err=True)
         none = "; you have no rules of your own, and --config names a file with some" if permissions is None else ""
-        say(f"{len(tried)} example{'' if len(tried) == 1 else 's'}, {len(faults)} not as the rules say{none}")
+        say(f"{plural(len(tried), 'example')}, {len(faults)} not as the rules say{none}")
     return 1 if faults else 0

@@ -30,7 +30,7 @@ class Client:
     http_first: Mapping[str, Any] = field(default_factory=dict[str, Any])
     url_key: str = "url"
     headers_key: str = "headers"
-    one_command: bool = False  # `command` is a list that has the arguments, too
+    one_command: bool = False  # `command` is a list that includes the arguments
 
     def on_stdio(self, command: list[str]) -> Server:
         if self.one_command:

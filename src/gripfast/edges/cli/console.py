@@ -45,7 +45,8 @@ def console(port: int, opens: bool, config_file: str | None, store: str | None) 
     with as_usage_errors():
         listening, address = listen(Address("127.0.0.1", port))
         access = app.ConsoleAccess(serving.hosts_of(address))
-        served = app.console_app(access, app.ConsoleData(config_file, chosen_store(config_file, store)))
+        data = app.ConsoleData(config_file, chosen_store(config_file, store))
+        served = app.for_people(app.console_app(access, data))
     link = access.link()
     with ExitStack() as until_the_end:
         say(f"the console is at {for_reader(link, until_the_end)}", err=True)

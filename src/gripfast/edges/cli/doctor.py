@@ -79,6 +79,7 @@ def _examined(root: str, config_file: str | None) -> Iterator[Finding]:
     yield _tried("outputs", lambda: Finding("outputs", "good", f"stored in {private_directory(cache_directory())}"))
     yield _tried("state", lambda: Finding("state", "good", f"stored in {private_directory(state_directory())}"))
     yield _tried("configuration", lambda: _configured(root, config_file))
+    yield from _store(root, config_file)
     yield _tried("rules", lambda: _rules(root, config_file))
     for package, (extra, use) in _EXTRAS.items():
         yield _extra(package, extra, use)
@@ -92,7 +93,7 @@ def _own_code(root: str) -> Finding:
     place = own_code_beneath(root)
     if place is None:
         return Finding("its own code", "good", "outside this directory")
-    if choose().level != "none":
+    if choose().confines:
         return Finding("its own code", "good", f"in {place}, inside this directory: no tool may change it")
     words = f"in {place}, inside this directory, and no sandbox works here that could keep a command from changing it"
     return Finding("its own code", "fair", f"{words}; install it elsewhere, for example with pipx")
@@ -121,7 +122,7 @@ def _sandbox() -> Finding:
     why = f" ({'; '.join(found.faults)})" if found.faults else ""
     return Finding(
         "Bash sandbox",
-        "good" if found.level in ("bwrap", "seatbelt") else "fair",
+        "good" if found.hides_denied else "fair",
         found.words.removeprefix("sandbox ") + why,
     )
 
@@ -131,7 +132,7 @@ def _network(root: str, config_file: str | None) -> Finding:
     network = parse_network(config.network)
     within_network(choose(config.sandbox), network)
     words = network.words.removeprefix("network ")
-    return Finding("network", "good", f"{words}; `network` in the configuration holds commands to names, or none")
+    return Finding("network", "good", f"{words}; `network` in the configuration limits commands to names, or to none")
 
 
 def _caches() -> Finding:
@@ -151,6 +152,22 @@ def _configured(root: str, config_file: str | None) -> Finding:
     words = ", ".join(config.files) or "none: the defaults apply"
     ignored = f"; ignored: {'; '.join(config.ignored)}" if config.ignored else ""
     return Finding("configuration", "fair" if config.ignored else "good", words + ignored)
+
+
+def _store(root: str, config_file: str | None) -> Iterator[Finding]:
+    """The store that servers share, if the configuration names one."""
+    try:
+        store = load_config(config_file, [root]).store
+    except ToolError:
+        return  # `configuration` tells it
+    if store is not None:
+        from gripfast.host.stores.redis_sessions import RedisSessions  # noqa: PLC0415 - few servers share a store
+
+        def look() -> Finding:
+            RedisSessions(store).ping()
+            return Finding("store", "good", "the shared Redis answers")
+
+        yield _tried("store", look)
 
 
 def _extra(package: str, extra: str, use: str) -> Finding:

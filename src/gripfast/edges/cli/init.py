@@ -84,7 +84,7 @@ def init(
 
 
 def _started(command: str | None, place: str) -> list[str]:
-    """The words that start gripfast. A file that others get, too, has no path of this machine."""
+    """The words that start gripfast. A file that others also get has no path of this machine."""
     if command is None:
         return ["gripfast"] if is_in_project(place) else own_command()
     with as_usage_errors():

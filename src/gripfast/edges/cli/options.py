@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from math import isnan
 from typing import Any, TypeVar
 
 import click
@@ -69,7 +70,14 @@ _OPTIONS = (
 
 def answer_within_option(help: str) -> Callable[[F], F]:
     """Adds --answer-within; the command gets it as seconds, or None."""
-    return click.option("--answer-within", type=click.FloatRange(0, 86_400), metavar="SECONDS", help=help)
+    return click.option("--answer-within", type=_Seconds(0, 86_400), metavar="SECONDS", help=help)
+
+
+class _Seconds(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`nan` is in every range, since it is neither more nor less than anything."""
+        seconds = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is not a number of seconds", param, ctx) if isnan(seconds) else seconds
 
 
 def session_options(function: F) -> F:

@@ -11,7 +11,9 @@ from gripfast.errors import ToolError
 from gripfast.host.shell.quarantine import Quarantined, discard, find_quarantined, quarantined, release, shown
 
 
-@click.group(invoke_without_command=True, short_help="List, show, release what commands made and others would run.")
+@click.group(
+    invoke_without_command=True, short_help="List, show, release what commands made and other programs would run."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.pass_context
 def quarantine(context: click.Context, as_json: bool) -> None:

@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """The record of one session. `shared` is where other servers tell of its calls."""
+    """The record of one session. `shared` is where other servers report their calls in it."""
 
     fs: ScopedFs
     session: str

@@ -17,14 +17,14 @@ from gripfast.edges.cli.clients import paste_instructions
 from gripfast.edges.cli.loading import loading
 from gripfast.edges.cli.options import SessionSettings, answer_within_option, as_usage_errors, session_options
 from gripfast.edges.cli.say import say
-from gripfast.edges.early import EARLY
+from gripfast.edges.early import early_answers
 from gripfast.edges.issuer import Issuer
 from gripfast.edges.logs import Log, LogFormat, logging_to
 from gripfast.edges.profiles import price
 from gripfast.errors import InvalidArgument
 from gripfast.host.kernel.prctl import hide_process
 from gripfast.host.program.ending import end_for_sure
-from gripfast.host.program.machine import host_name
+from gripfast.host.program.machine_names import host_name
 from gripfast.host.program.net import Address, PublicUrl, listen, parse_address, parse_url
 from gripfast.host.program.secrets import http_token
 from gripfast.host.program.signals import ignore_early_hangup
@@ -166,7 +166,7 @@ def _on_stdio(settings: SessionSettings, log: Log | None) -> None:
     if log is not None:
         sessions.observers.append(log)
     with _traces():
-        anyio.run(serve_stdio, sessions, next(iter(EARLY), None))
+        anyio.run(serve_stdio, sessions, early_answers())
 
 
 @contextmanager
@@ -212,8 +212,8 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
     _need_sdk()
     from gripfast.edges.mcp.http import Access, serve_http  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.people import People  # noqa: PLC0415 - the same
+    from gripfast.edges.mcp.quotas import Quotas  # noqa: PLC0415 - the same
     from gripfast.edges.mcp.sessions import Sessions  # noqa: PLC0415 - the extra `mcp`, and a heavy import
-    from gripfast.edges.mcp.shares import Shares  # noqa: PLC0415 - the same
 
     with as_usage_errors():
         wanted = parse_address(address)
@@ -254,9 +254,9 @@ def _over_http(settings: SessionSettings, log: Log, address: str, idle: float, o
         log.event("info", "started", "", url=at, address=str(got), root=root, tools=len(settings.tools), **more)
     else:
         say(_banner(settings, at, facts, token), err=True)
-    shares = Shares(people.expected)
-    sharing = _sharing(settings, got, shares.sessions)
-    sessions = Sessions(settings, idle=idle, shares=shares, people=people, sharing=sharing)
+    quotas = Quotas(people.expected)
+    sharing = _sharing(settings, got, quotas.sessions)
+    sessions = Sessions(settings, idle=idle, quotas=quotas, people=people, sharing=sharing)
     sessions.observers.append(log)
     with until_the_end, page_at(str(got)) if console is not None else nullcontext(), _traces():
         anyio.run(serve_http, sessions, access, listening, console, watched, metrics_at)
@@ -295,11 +295,12 @@ def _console(
     if not address.is_loopback:
         return None, ""
     from gripfast.edges.cli.console import for_reader  # noqa: PLC0415 - the same
-    from gripfast.edges.console.app import ConsoleAccess, ConsoleData, console_app  # noqa: PLC0415 - the same
+    from gripfast.edges.console.app import ConsoleAccess, ConsoleData, console_app, for_people  # noqa: PLC0415 - the same
     from gripfast.edges.console.serving import hosts_of  # noqa: PLC0415 - the same
 
     access = ConsoleAccess(hosts_of(address))
-    return console_app(access, ConsoleData(config_file, store)), for_reader(access.link(), until_the_end)
+    app = for_people(console_app(access, ConsoleData(config_file, store)))
+    return app, for_reader(access.link(), until_the_end)
 
 
 def _tokens(file: TokenFile | None, *, new: bool, none: bool) -> tuple[list[Token], str]:

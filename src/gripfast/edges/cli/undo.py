@@ -60,7 +60,14 @@ def undo(
         record = place.open()
         try:
             result = take_back(
-                record, calls or None, places, since=start, all=every, dry_run=dry_run, save_mine=save_mine
+                record,
+                calls or None,
+                places,
+                since=start,
+                all=every,
+                dry_run=dry_run,
+                save_mine=save_mine,
+                by_person=True,
             )
         except NothingToUndo:
             result = UndoResult((), (), (), dry_run)

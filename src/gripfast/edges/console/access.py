@@ -4,8 +4,9 @@ The link has a random key that works once. Opening it sets a cookie that scripts
 send along, and gives the page a secret in the address's fragment, which browsers never send. A cookie alone is not
 enough: it belongs to a host whatever the port, so a server that a command starts on another port can receive it. The
 secret is kept by the browser for this very address and stands in a header of every request for data. Every request
-must name this address as its host; one that changes something must come from its page. Neither key nor secret is
-written to a file, so a command that an agent runs can't learn them.
+must name this address as its host; one that changes something must come from its page. We write neither key nor
+secret to a file that a command can read, but browsers may; so a server also refuses all that commands send
+(`for_people` in `app.py`).
 """
 
 from __future__ import annotations

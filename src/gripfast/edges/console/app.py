@@ -12,18 +12,23 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gripfast.edges.console.access import COOKIE, HEADERS, PATH, ConsoleAccess
 from gripfast.edges.console.data import ConsoleData
 from gripfast.errors import InvalidArgument, ToolError
 from gripfast.host.program.packaged import packaged_files
 from gripfast.host.questions.queue import AnsweredBefore, NoQuestion
+from gripfast.host.shell.callers import Callers
 
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _LOOK_SECONDS = 0.05
 _HEARTBEAT_LOOKS = 300
 _SAY_LOOKING = 20  # looks
 _LARGEST_BODY = 1 << 16
+_FOR_PEOPLE = (
+    "commands of agents may not use this console; nor may, while one runs, a program that can't be seen from here"
+)
 _VERDICTS = ("yes", "no", "always", "always_leading", "remember")
 _STATUS: dict[type[ToolError], int] = {AnsweredBefore: 409, NoQuestion: 404, InvalidArgument: 400}
 
@@ -51,6 +56,21 @@ def console_app(access: ConsoleAccess, data: ConsoleData) -> Starlette:
         Route(f"{PATH}/api/undo", interface.undo, methods=["POST"]),
     ]
     return Starlette(routes=routes)
+
+
+def for_people(console: ASGIApp) -> ASGIApp:
+    """The application for whoever connects, except commands of agents: these get nothing, whatever keys they have."""
+    callers = Callers()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        client: tuple[str, int] | None = scope.get("client")
+        server: tuple[str, int] | None = scope.get("server")
+        if not client or not server or await to_thread.run_sync(callers.is_command, client, server):
+            await _text(403, _FOR_PEOPLE)(scope, receive, send)
+        else:
+            await console(scope, receive, send)
+
+    return app
 
 
 def _calls(data: ConsoleData, asked: Request) -> Any:

@@ -150,16 +150,16 @@ class ConsoleData:
         is_shared = self._others.has(place)
         file = self._file(place) if recorded_session(place) is not None or not is_shared else None
         look = file.look() if file else 0
-        told, elsewhere = self._others.calls(place, others, file.all() if file and is_shared else [])
+        stamp, elsewhere = self._others.calls(place, others, file.all() if file and is_shared else [])
         rows = [self._row(one.call, one.server) for one in elsewhere]
         if file is None:
-            return {"look": 0, "calls": rows, "left_out": 0, "todos": 0, "others": told}
+            return {"look": 0, "calls": rows, "left_out": 0, "todos": 0, "others": stamp}
         found = file.calls(since)
         shown = found[-most:] if most else found
         rows += [self._row(call) for call in shown]
         plan = file.last_of(write_todos.name)
         left_out, todos = len(found) - len(shown), plan.number if plan else 0
-        return {"look": look, "calls": rows, "left_out": left_out, "todos": todos, "others": told}
+        return {"look": look, "calls": rows, "left_out": left_out, "todos": todos, "others": stamp}
 
     def _row(self, call: RecordedCall, server: str = "") -> dict[str, Any]:
         return {
@@ -187,7 +187,7 @@ class ConsoleData:
             lines = (line for change in call.changes for line in compared(record, call.number, change))
             diff = [visible(line.rstrip("\n")[:_LINE]) for line in islice(lines, _DIFF_LINES + 1)]
             changes = [
-                {"path": escaped(record.fs.show_real(change.path)), "raw": change.path, "kind": _kind(change)}
+                {"path": record.fs.show_real(change.path), "raw": change.path, "kind": _kind(change)}
                 for change in call.changes[:_DIFF_LINES]
             ]
             answer, printed, arguments = record.answer(call), record.printed(call), record.arguments(call)
@@ -227,7 +227,7 @@ class ConsoleData:
         """Takes calls back, or says what that would do. Raises ToolError."""
         found, _ = self._found(place, calls[0])
         with _opened(found, self._config_file) as record:
-            return _as_json(undo(record, list(calls), list(paths), dry_run=dry_run))
+            return _as_json(undo(record, list(calls), list(paths), dry_run=dry_run, by_person=True))
 
     def _options(self) -> RecordOptions:
         return load_config(self._config_file).record or RecordOptions()
@@ -254,7 +254,7 @@ class ConsoleData:
 
 
 class OtherServers:
-    """What other servers tell of their calls in the store that they share."""
+    """What other servers report about their calls in the store that they share."""
 
     def __init__(self, store: SessionStore | None) -> None:
         self._store = store
@@ -284,10 +284,10 @@ class OtherServers:
             lines = self._store.lines(place.partition("/")[2])
         except ToolError:
             return known, []
-        told = hashlib.sha256(b"\n".join(lines)).hexdigest()[:16]
-        if told == known:
-            return told, []
-        return told, [one for one in calls_everywhere(own, lines)[0] if one.server]
+        stamp = hashlib.sha256(b"\n".join(lines)).hexdigest()[:16]
+        if stamp == known:
+            return stamp, []
+        return stamp, [one for one in calls_everywhere(own, lines)[0] if one.server]
 
 
 def _newer(one: RecordedSession | None, other: RecordedSession | None) -> RecordedSession:
@@ -389,11 +389,12 @@ def _kind(change: Any) -> str:
 
 
 def _as_json(result: UndoResult) -> dict[str, Any]:
+    """The result of an undo. Its paths are escaped already, as answers name them; a reason may quote an error."""
     return {
         "calls": list(result.calls),
-        "restored": [{"path": escaped(done.path), "what": done.what} for done in result.restored],
-        "refused": [{"path": escaped(one.path), "reason": escaped(one.reason)} for one in result.refused],
-        "kept": [{"path": escaped(one.path), "reason": escaped(one.reason)} for one in result.kept],
+        "restored": [{"path": done.path, "what": done.what} for done in result.restored],
+        "refused": [{"path": one.path, "reason": escaped(one.reason)} for one in result.refused],
+        "kept": [{"path": one.path, "reason": escaped(one.reason)} for one in result.kept],
         "dry_run": result.dry_run,
         "call": result.call,
     }

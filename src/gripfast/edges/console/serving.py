@@ -28,6 +28,7 @@ async def serve_console(app: ASGIApp, listening: Listening) -> None:
         server_header=False,
         timeout_graceful_shutdown=1,
         ws="none",
+        proxy_headers=False,  # `for_people` must know who really connects
     )
     server = _Server(config)
     async with anyio.create_task_group() as group:

@@ -8,9 +8,10 @@ from typing import Any
 from mcp_types import ElicitResult
 
 from gripfast.call.hooks import Answer, Answered, Question, Width
+from gripfast.clock import monotonic
 from gripfast.edges.approvals import Approvals, bounded, console_url
 from gripfast.edges.mcp.request import CannotAskClient, ClientRequest
-from gripfast.errors import PolicyDenied
+from gripfast.errors import PolicyDenied, WaitingForApproval
 from gripfast.host.questions.queue import QueuedQuestion
 
 ONCE, ALWAYS, NO = "Allow once", "Allow always", "Deny"
@@ -21,6 +22,8 @@ UNSEEN_SECONDS = 0.25
 """A form declined or cancelled faster than this can't have been a person's answer."""
 LARGEST_FORM = 20_000
 """Characters of a diff in a form."""
+PAGE_SECONDS = 0.2
+"""How soon a call of the newer protocol ends with the address of a page, if its question is not answered by then."""
 DISMISSED_SECONDS = 5.0
 """The same for a cancelled form. Clients that can't show one cancel it, on a busy machine after a while."""
 
@@ -62,11 +65,19 @@ class AskingClient:
         self, approvals: Approvals, request: ClientRequest, until: float, question: Question
     ) -> Answered:
         async def open_page(asked: QueuedQuestion) -> None:
-            url = console_url(asked)
-            if url is not None:
-                await request.elicit_url(f"{asked.id}: {asked.reason}", url, asked.id)
+            if (url := console_url(asked)) is not None:
+                pages.append((f"{asked.id}: {asked.reason}", url, asked.id))
+                if not request.is_suspended_to_ask:
+                    await request.elicit_url(*pages[0])
 
+        pages: list[tuple[str, str, str]] = []
         note = "The client declined it at once, probably unseen. " if self._was_unseen else ""
+        if request.is_suspended_to_ask and request.opens_pages and not await approvals.is_waiting(question):
+            with contextlib.suppress(WaitingForApproval):
+                soon = min(until, monotonic() + PAGE_SECONDS)
+                return await approvals.ask(question, soon, open_page, note=note)
+            if pages:
+                await request.elicit_url(*pages[0])
         return await approvals.ask(question, until, open_page, note=note)
 
 

@@ -63,7 +63,7 @@ class DirectCalls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, message: JSONRPCRequest) -> bool:
-        """Starts to serve a request. False if it is for the SDK: it is no call, or not a valid one."""
+        """Starts to serve a request. False if it is for the SDK: not a call, or not a valid one."""
         if message.method != _METHOD or not self._connection.initialize_accepted:
             return False
         try:

@@ -36,6 +36,7 @@ class McpSessions:
         self._sessions = sessions
         self._begun: OrderedDict[str, BegunSession] = OrderedDict()
         self._locks: dict[str, anyio.Lock] = {}
+        self._trouble = "the shared store failed"
         if sessions.sharing is not None:
             sessions.sharing.deliver = self._deliver
             sessions.sharing.catch_up = self._store_all
@@ -84,7 +85,7 @@ class McpSessions:
                 id = dict(message["headers"]).get(_HEADER, b"").decode("latin-1")
                 begun = await self._store(id, owner, bytes(said), scope) if id else None
                 if begun is not None and self._must_wait(begun):
-                    text = "the shared store can't be reached, so no session can begin; try again\n"
+                    text = f"{self._trouble}, so no session can begin; try again\n"
                     await PlainTextResponse(text, 503, {"Retry-After": "2"})(scope, receive, send)
             if begun is None or not self._must_wait(begun):
                 await send(message)
@@ -114,7 +115,8 @@ class McpSessions:
             return
         try:
             await sharing.begin(key_of_mcp_session(begun.id), begun.owner, begun.hello)
-        except ToolError:
+        except ToolError as fault:
+            self._trouble = fault.message
             return  # it is known here; it is stored when the store is back
         begun.is_stored, begun.life, begun.checked = True, sharing.life, monotonic()
 
@@ -131,7 +133,7 @@ class McpSessions:
         unused = (
             one for one in own if one is not newest and not self._sessions.is_connected(key_of_mcp_session(one.id))
         )
-        if len(own) > self._sessions.shares.sessions and (oldest := next(unused, None)) is not None:
+        if len(own) > self._sessions.quotas.sessions and (oldest := next(unused, None)) is not None:
             await self._drop(oldest)
 
     async def _drop(self, begun: BegunSession) -> None:

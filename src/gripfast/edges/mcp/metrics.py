@@ -93,7 +93,9 @@ class Metrics:
         yield _family("shells", "gauge", "Commands that run, in the background or not.", {one: running_commands()})
         yield _family("cached_outputs_total", "counter", "Outputs put into the cache.", {one: self._outputs["count"]})
         yield _family("cached_bytes_total", "counter", "Bytes put into the cache.", {one: self._outputs["bytes"]})
-        yield _family("store_errors_total", "counter", "Failures of the output store.", {one: FAILURES.count})
+        yield _family(
+            "store_errors_total", "counter", "Failures of the stores of outputs and sessions.", {one: FAILURES.count}
+        )
         yield _family("people", "gauge", "Owners of tokens.", {one: len(self._sessions.people)})
         statuses = {_labels(code=str(code)): count for code, count in self._responses.items()}
         yield _family("http_responses_total", "counter", "HTTP responses by status.", statuses)

@@ -135,7 +135,7 @@ class Verifier:
         self._keys = Keys(issuer)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The token's claims, or None if it is not a good token. Raises Unavailable if that can't be told."""
+        """The token's claims, or None if it is not a good token. Raises Unavailable if that can't be decided now."""
         try:
             header = jwt.get_unverified_header(token)
             algorithm, kind = header.get("alg"), f"{header.get('typ') or 'jwt'}".lower()

@@ -197,7 +197,7 @@ class ClientRequest:
                 CURRENT_REQUEST.reset(self._token)
 
     async def _resume(self, params: Any) -> None:
-        """Takes the answers that a call which is sent again brings along."""
+        """Takes the answers that come with a call that is sent again."""
         self._call_digest = _digest(params.name, params.arguments)
         state, responses = params.request_state, params.input_responses
         self._answers, self._suspended_at = await self._questions.resume(state, self._call_digest, responses)
@@ -262,10 +262,20 @@ class ClientRequest:
         asked_at = self._loop.time() if self._suspended_at is None else self._suspended_at
         return await self._ask(request, ElicitResult), self._loop.time() - asked_at
 
+    @property
+    def opens_pages(self) -> bool:
+        """Whether the client can open a page for the person."""
+        able = self.ctx.session.client_capabilities
+        return able is not None and able.elicitation is not None and able.elicitation.url is not None
+
+    @property
+    def is_suspended_to_ask(self) -> bool:
+        """Whether a question to the client ends the call, which the client then repeats with the answer."""
+        return self._modern
+
     async def elicit_url(self, message: str, url: str, id: str) -> bool:
         """Asks the client to open a page for the person. Returns whether it agreed."""
-        able = self.ctx.session.client_capabilities
-        if self._modern or able is None or able.elicitation is None or able.elicitation.url is None:
+        if not self.opens_pages:
             return False
         request = ElicitRequest(params=ElicitRequestURLParams(message=message, url=url, elicitation_id=id))
         try:

@@ -34,6 +34,7 @@ from gripfast.edges.mcp.instructions import instructions_for
 from gripfast.edges.mcp.observed import ASKED, ObservedCall, observed
 from gripfast.edges.mcp.request import ClientRequest, Suspended
 from gripfast.edges.mcp.results import failure, result_of
+from gripfast.edges.mcp.running import CUT
 from gripfast.edges.mcp.session_names import owner_of
 from gripfast.edges.mcp.sessions import Sessions
 from gripfast.edges.settings import SessionSettings
@@ -102,7 +103,7 @@ def server_of(sessions: Sessions) -> Server[Any]:
 def _with_personal_instructions(sessions: Sessions) -> ServerMiddleware[Any]:
     """Each client is told about the tools that it gets."""
 
-    async def told(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def with_own_instructions(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         settings = sessions.people.settings_of(owner_of(ctx))
         if ctx.method in ("initialize", "server/discover") and settings is not sessions.settings:
@@ -110,7 +111,7 @@ def _with_personal_instructions(sessions: Sessions) -> ServerMiddleware[Any]:
             return {**cast("dict[str, Any]", result), "instructions": own}
         return result
 
-    return cast("ServerMiddleware[Any]", told)
+    return cast("ServerMiddleware[Any]", with_own_instructions)
 
 
 async def serve_call(
@@ -120,9 +121,17 @@ async def serve_call(
     call = ToolCall(str(request.ctx.request_id), params.name, params.arguments or {})
     seen = ObservedCall(owner_of(request.ctx), request.client_name, request.mcp_session, call)
     if not sessions.observers:
-        return await _answered(sessions, request, call, seen)
+        return await _unless_cut(sessions, request, call, seen)
     with observed(sessions.observers, seen):
+        return await _unless_cut(sessions, request, call, seen)
+
+
+async def _unless_cut(
+    sessions: Sessions, request: ClientRequest, call: ToolCall, seen: ObservedCall
+) -> CallToolResult | InputRequiredResult:
+    with sessions.running.one():
         return await _answered(sessions, request, call, seen)
+    return failure(f"Error executing tool: CANCELLED: {CUT}")
 
 
 async def _answered(
@@ -130,8 +139,8 @@ async def _answered(
 ) -> CallToolResult | InputRequiredResult:
     started = monotonic()
     try:
-        turn = sessions.shares.call(seen.who)
-        async with request, turn, sessions.acquire(request, started, call.name) as (client, session, visit):
+        turn = sessions.quotas.call(seen.who)
+        async with request, turn, sessions.acquire(request, started, call.name) as (client, session, lease):
             seen.opened(session)
             until = client.answer_by(started)
             ask = partial(client.asking.ask, request, until or started)
@@ -139,7 +148,7 @@ async def _answered(
             message = await run_call(session, call, request.progress, ask=ask, deps=deps, tell=seen.decided)
             seen.answered(message)
             client.remember(message)
-            notes = [sessions.first_note(request), *await visit.leave()]
+            notes = [sessions.first_note(request), *await lease.release()]
             message = with_note(message, "\n".join(filter(None, notes)) or None)
             return result_of(message, session.tools.get(message.name), request.client_name)
     except Suspended as suspended:

@@ -25,7 +25,9 @@ from gripfast.edges.mcp.ask import AskingClient
 from gripfast.edges.mcp.connections import HEADER_SECONDS, HttpConnection
 from gripfast.edges.mcp.observed import Observer
 from gripfast.edges.mcp.people import People
+from gripfast.edges.mcp.quotas import Quotas
 from gripfast.edges.mcp.request import ClientLogHandler, ClientRequest, PendingQuestions
+from gripfast.edges.mcp.running import RunningCalls
 from gripfast.edges.mcp.session_names import (
     NAMED,
     OF_CONNECTION,
@@ -37,8 +39,7 @@ from gripfast.edges.mcp.session_names import (
     owner_of,
     session_key,
 )
-from gripfast.edges.mcp.shares import Shares
-from gripfast.edges.mcp.sharing import SharedSession, Sharing, Visit
+from gripfast.edges.mcp.sharing import CallLease, SharedSession, Sharing
 from gripfast.edges.settings import SessionSettings
 from gripfast.errors import Internal, ToolError
 from gripfast.framework.context import LOGGER
@@ -50,7 +51,7 @@ from gripfast.messages import OutputRef, ToolMessage
 from gripfast.records import dataclass
 
 QUESTION_LIFETIME = LIFETIME
-_MOST_TOLD = 1000  # clients of which it is remembered that they were told how to name a session
+_MOST_HINTED = 1000  # clients of which it is remembered that they were told how to name a session
 MAX_LISTED_OUTPUTS = 500
 """How many cached outputs of one session are listed as resources; the oldest drop out first."""
 
@@ -108,7 +109,7 @@ class Sessions:
         *,
         ask_for_roots: bool = False,
         idle: float | None = None,
-        shares: Shares | None = None,
+        quotas: Quotas | None = None,
         people: People | None = None,
         resources: Sequence[FixedResource] = (),
         sharing: Sharing | None = None,
@@ -119,23 +120,24 @@ class Sessions:
         self.resources = {resource.uri: resource for resource in resources}
         self.questions = PendingQuestions(sharing)
         self.observers: list[Observer] = []
+        self.running = RunningCalls()
         self._ask_for_roots = ask_for_roots
         self.idle = idle
         self._connections: Counter[str] = Counter()
-        self.shares = shares or Shares(1)
+        self.quotas = quotas or Quotas(1)
         self._clients: dict[str, ClientSession] = {}
         self._endings: set[asyncio.Task[None]] = set()
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._hinted: OrderedDict[str, None] = OrderedDict()
 
     def acquire(self, request: ClientRequest, started: float, doing: str = "") -> AcquiredSession:
-        """Enter it while a call runs that has `started`: it gives the client of a request, its open Session, and the
-        call's visit to it, which is left before the call answers. Raises ToolError if no session can be opened, or
-        another server keeps it busy."""
+        """A context manager to enter while a call runs that has `started`. Yields the client of a request, its open
+        Session, and the call's part in the session's lease, which is released before the call answers. Raises
+        ToolError if no session can be opened, or another server keeps it busy."""
         return AcquiredSession(self, request, started, doing)
 
     async def enter(
         self, key: str, request: ClientRequest, started: float, doing: str
-    ) -> tuple[ClientSession, Session, Visit]:
+    ) -> tuple[ClientSession, Session, CallLease]:
         """The beginning of `acquire`."""
         client = self._clients.get(key)
         is_new = client is None
@@ -150,15 +152,15 @@ class Sessions:
             if session is None or client.roots_changed or client.lock.locked():
                 session = await self._opened(client, request)
             if client.shared is None:
-                return client, session, Visit(None)
+                return client, session, CallLease(None)
             return client, session, await client.shared.enter(doing, client.answer_by(started))
         except BaseException:
-            await self.leave(key, client, Visit(None))
+            await self.leave(key, client, CallLease(None))
             raise
 
-    async def leave(self, key: str, client: ClientSession, visit: Visit) -> None:
+    async def leave(self, key: str, client: ClientSession, lease: CallLease) -> None:
         """The end of `acquire`."""
-        notes = await visit.leave()
+        notes = await lease.release()
         if client.shared is not None:
             client.shared.tell_later(notes)
         client.running_calls -= 1
@@ -185,11 +187,11 @@ class Sessions:
         key = session_key(request.ctx)
         who = key if key.startswith(OF_CONNECTION) else f"{owner_of(request.ctx)} {request.client_name}"
         note = how_to_name(key)
-        if note is None or who in self._told:
+        if note is None or who in self._hinted:
             return None
-        self._told[who] = None
-        while len(self._told) > _MOST_TOLD:
-            self._told.popitem(last=False)
+        self._hinted[who] = None
+        while len(self._hinted) > _MOST_HINTED:
+            self._hinted.popitem(last=False)
         return note
 
     async def _end_with(self, connection: HttpConnection, key: str) -> None:
@@ -212,10 +214,10 @@ class Sessions:
         them are in use."""
         own = {key: client for key, client in self._clients.items() if client.owner == owner}
         idle = [key for key, client in own.items() if not client.running_calls and not self._connections[key]]
-        surplus = len(own) - self.shares.sessions
+        surplus = len(own) - self.quotas.sessions
         if surplus > len(idle):
             raise Internal(
-                f"{self.shares.sessions} sessions of this client are in use, which is the limit; close one",
+                f"{self.quotas.sessions} sessions of this client are in use, which is the limit; close one",
                 retriable=True,
             )
         for key in sorted(idle, key=lambda key: own[key].last_used)[: max(0, surplus)]:
@@ -260,6 +262,7 @@ class Sessions:
                 on_question,
                 QuestionQueue() if self.sharing is None else self.sharing.queue(),
                 is_shared=client.shared is not None,
+                config=self.settings.config_file,
             )
 
     def fault(self) -> str | None:
@@ -338,12 +341,14 @@ class AcquiredSession:
         self._sessions, self._request, self._started, self._doing = sessions, request, started, doing
         self._key = session_key(request.ctx)
 
-    async def __aenter__(self) -> tuple[ClientSession, Session, Visit]:
+    async def __aenter__(self) -> tuple[ClientSession, Session, CallLease]:
         found = await self._sessions.enter(self._key, self._request, self._started, self._doing)
         self._client, _, self._visit = found
         return found
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._sessions.running.are_cut:
+            self._visit.was_cut(self._doing)
         await self._sessions.leave(self._key, self._client, self._visit)
 
 

@@ -14,8 +14,10 @@ from anyio import to_thread
 from gripfast.builtin.shared_state import SharedState
 from gripfast.builtin.state import State
 from gripfast.call.cache import Store
+from gripfast.call.cache.sink import FAILURES
 from gripfast.clock import monotonic
-from gripfast.errors import Conflict, NotFound, ToolError
+from gripfast.errors import Conflict, Internal, NotFound, ToolError
+from gripfast.framework.context import LOGGER
 from gripfast.host.questions.everywhere import EverywhereQueue
 from gripfast.host.questions.question import Questions
 from gripfast.host.questions.queue import QuestionQueue
@@ -44,7 +46,7 @@ class Sharing:
         is_remote: bool = False,
         questions: Callable[[str], RedisQuestions] | None = None,
     ) -> None:
-        """`most` is how many sessions an owner may have; `is_remote`: servers on other machines use it, too.
+        """`most` is how many sessions an owner may have; `is_remote`: servers on other machines also use it.
         `questions` opens the queue of questions in the store for a server; without, they wait in files."""
         self.store = store
         self.is_remote = is_remote
@@ -57,6 +59,7 @@ class Sharing:
         self._threads = anyio.CapacityLimiter(_THREADS)
         self.catch_up: Callable[[], Awaitable[None]] | None = None
         self._failed_at = float("-inf")
+        self._trouble: str | None = None if is_remote else ""
         self._epoch = ""
         self.life = 0
         """Counts the times that the store was found empty."""
@@ -66,9 +69,25 @@ class Sharing:
         """Runs a method of the store in a thread."""
         try:
             return await to_thread.run_sync(work, limiter=self._threads)
-        except ToolError:
+        except ToolError as fault:
             self._failed_at = monotonic()
+            self._note_failure(fault)
             raise
+
+    def _note_failure(self, fault: ToolError) -> None:
+        """Counts it, and logs it if it is another one than the last."""
+        if isinstance(fault, Internal):
+            FAILURES.count += 1
+            if fault.message != self._trouble:
+                LOGGER.warning("%s; sessions are not shared with other servers", escaped(fault.message))
+            self._trouble = fault.message
+
+    def _note_success(self) -> None:
+        if self._trouble is None:
+            LOGGER.info("the shared store answers")
+        elif self._trouble:
+            LOGGER.info("the shared store answers again")
+        self._trouble = ""
 
     @property
     def was_away(self) -> bool:
@@ -113,6 +132,7 @@ class Sharing:
         while True:
             try:
                 await self.ask(lambda: self.store.announce(self.holder))
+                self._note_success()
                 await self._look()
                 if self.catch_up is not None:
                     await self.catch_up()
@@ -147,19 +167,20 @@ class SharedSession:
         self._state: SharedState | None = None
         self._place: State | None = None
         self._notes: list[str] = []
+        self._cut = ""
 
     def opened(self, state: SharedState, place: State) -> None:
         """The session's objects on this server were made: they know nothing of other servers yet."""
         self._state, self._place, self._fence = state, place, 0
 
-    async def enter(self, doing: str, until: float | None) -> Visit:
+    async def enter(self, doing: str, until: float | None) -> CallLease:
         """A call begins. Waits while another server has the session, until a time of the monotonic clock; then raises
         Conflict. Raises NotFound if the session has ended."""
         async with self._lock:
             if self._calls == 0:
                 await self._take(doing, until)
             self._calls += 1
-        return Visit(self)
+        return CallLease(self)
 
     async def _take(self, doing: str, until: float | None) -> None:
         deadline = monotonic() + WAIT_SECONDS if until is None else until
@@ -180,6 +201,12 @@ class SharedSession:
             except NotFound:
                 raise
             except ToolError as fault:
+                if self._hello is None and not self._fence and self._sharing.is_remote:
+                    raise Internal(
+                        f"{fault.message}, so this server can't know what this session did on others; nothing was "
+                        "run; try again",
+                        retriable=True,
+                    ) from fault
                 self._fault = fault.message
                 return None
             if isinstance(found, Busy):
@@ -207,7 +234,7 @@ class SharedSession:
         if found.unfinished is not None:
             server, tool = found.unfinished
             self._notes.append(
-                f"[a call of {escaped(tool[:80])} did not come to its end on server {_shown(server)}, which is gone "
+                f"[a call of {escaped(tool[:80])} did not finish on server {_shown(server)}, which is gone "
                 "or lost its connection; look at what it changed before you repeat it]"
             )
         if self._state is None or self._place is None:
@@ -271,7 +298,7 @@ class SharedSession:
                 if fault and self._state is not None:
                     if self._state.changes():
                         self._sharing.behind.add(self)
-                    notes.append(f"[not kept for other servers, and without what they know: {fault}]")
+                    notes.append(f"[not saved for other servers, and without what they saved: {fault}]")
         return notes
 
     async def _save(self, *, release: bool) -> str:
@@ -286,7 +313,9 @@ class SharedSession:
         state = self._state
         changes, root = (state.changes(), state.root) if state is not None else ({}, "")
         lines = state.lines() if state is not None else []
-        save = partial(self._sharing.store.save, lease, changes, lines, root=root, release=release)
+        save = partial(
+            self._sharing.store.save, lease, changes, lines, root=root, release=release, unfinished=self._cut
+        )
         is_saved = await self._sharing.ask(save)
         if not is_saved:
             self._lease, self._fence = None, 0
@@ -304,31 +333,40 @@ class SharedSession:
         if self._calls:
             return
         try:
-            visit = await self.enter("", monotonic())
+            lease = await self.enter("", monotonic())
         except NotFound:
             return  # it has ended
         except Conflict:
             self._sharing.behind.add(self)  # another server uses it
             return
-        self.tell_later(await visit.leave())
+        self.tell_later(await lease.release())
 
     def tell_later(self, notes: Iterable[str]) -> None:
         """The next answer says this."""
         self._notes += (note for note in notes if note not in self._notes)
+
+    def was_cut(self, doing: str) -> None:
+        """A call was cut short: the server that goes on with the session says so."""
+        self._cut = doing[:80]
 
     def forget(self) -> None:
         """The session is closed on this server."""
         self._sharing.behind.discard(self)
 
 
-class Visit:
-    """One call while it has its part of the lease; with no session, of one that is not shared."""
+class CallLease:
+    """One call's part in the lease of its session; without a session, that of a call in one that is not shared."""
 
     def __init__(self, session: SharedSession | None) -> None:
         self._session = session
 
-    async def leave(self) -> list[str]:
-        """Does nothing the second time."""
+    def was_cut(self, doing: str) -> None:
+        """The call ends before it is done, because its server does."""
+        if self._session is not None:
+            self._session.was_cut(doing)
+
+    async def release(self) -> list[str]:
+        """Returns the notes for the call's answer. Does nothing the second time."""
         session, self._session = self._session, None
         return [] if session is None else await session.leave()
 

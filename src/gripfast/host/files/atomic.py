@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 
 from gripfast.errors import TimedOut
+from gripfast.host.kernel.regular import READ_FLAGS
 
 STRAY_PREFIX = ".gripfast-"
 STRAY_SUFFIX = ".tmp"
@@ -247,7 +248,7 @@ def sweep_strays(dir_fd: int) -> int:
 def _is_stray(dir_fd: int, name: str) -> bool:
     """Whether a file was left behind: it is old, regular, and nobody holds its lock."""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+        fd = os.open(name, READ_FLAGS, dir_fd=dir_fd)
     except OSError:
         return False
     try:

@@ -58,7 +58,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """Where a path led: a held directory, a name in it that is no link, and what was there.
+    """Where a path led: a held directory, a name in it that is not a link, and what was there.
 
     `name` is "." for the held directory itself; `stat` is None when nothing is there; `missing` are the
     directories that would have to be made on the way. `relative` is the real path from the root.

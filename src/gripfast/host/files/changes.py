@@ -11,6 +11,7 @@ from gripfast.host.files.guard import HASHED_BYTES, Identity, ReadLog, digest_of
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.files.watch import Mark, PathChange, Watch
 from gripfast.host.files.witness import WITNESS
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.records import dataclass
 
 MOST_RECORDED, LARGEST_RECORDED = 20, 1024 * 1024
@@ -54,7 +55,7 @@ def look(watch: Watch, reads: ReadLog) -> Look:
 
 
 def follow(watch: Watch, is_running: Callable[[], bool]) -> None:
-    """A command is about to start that stays when the call has ended: what it changes belongs to the call."""
+    """Call this before starting a command that outlives the call: what it changes still belongs to the call."""
     witness = WITNESS.get()
     if witness is not None:
         witness.command_stays(watch, is_running)
@@ -89,7 +90,7 @@ def changes_since(before: Look, watch: Watch, reads: ReadLog, *, goes_on: bool =
 
 def _kind(change: PathChange, contents: Mapping[str, bool]) -> str | None:
     """`created`, `changed` or `deleted`; None for directories and for what only got another mode or name. `contents`
-    tells of some files whether their content differs: the time of a write can be set back."""
+    says for some files whether their content differs, since the time of a write can be set back."""
     before, after = _unless_directory(change.before), _unless_directory(change.after)
     if before is None or after is None:
         return "created" if after else "deleted" if before else None
@@ -146,7 +147,7 @@ def _refresh(reads: ReadLog, changed: set[str], deleted: set[str], before: Look)
 
 def _record(reads: ReadLog, path: str) -> None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, READ_FLAGS)
     except OSError:
         return
     try:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from gripfast.errors import SandboxViolation
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.gitdirs import has_more_than_git, is_repository
 from gripfast.host.files.patterns import Patterns
-from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.files.strays import DEPENDENCIES, Strays
@@ -27,7 +27,8 @@ from gripfast.text.fold import folded
 
 ClosedKind: TypeAlias = Literal["denied", "protected", "git", "repository", "astray", "turned"]
 
-# What counts in a directory: everything; all but what a CI service runs; repositories and what is denied; only that.
+# What is closed in a directory: every protected name; those that are not only for a CI service; only repositories;
+# nothing but what is denied, which always counts.
 _Extent: TypeAlias = Literal["all", "here", "git", "denied"]
 _Places: TypeAlias = tuple[tuple[str, _Extent], ...]
 _GLOB = re.compile(r"[*?\[\]{}\\]")
@@ -100,7 +101,18 @@ class ClosedNames:
                 if listing.links:
                     links += listing.links
         found += self._astray(links)
+        found += self._named_by_git(found)
         return tuple(dict.fromkeys(found))
+
+    def _named_by_git(self, found: Sequence[ClosedName]) -> list[ClosedName]:
+        """What the user's git would run or obey that is closed by no name of its own."""
+        named = self._places.named_by_git
+        if named is None:
+            return []
+        below = [name.path for name in found if name.kind == "git"]
+        closed = [name.path for name in found if name.kind in ("git", "protected", "denied", "repository")]
+        paths = sorted(path for path in named.of((*below, *named.around())) if not is_below(path, *closed))
+        return [ClosedName(path, "protected", os.path.islink(path)) for path in paths if os.path.lexists(path)]
 
     def _astray(self, links: Sequence[tuple[str, _Extent]]) -> Iterator[ClosedName]:
         self._strays.begin()
@@ -181,7 +193,7 @@ class ClosedNames:
 
 
 def _was_plain(path: str, known: _Listing | None, stamp: tuple[int, int, int]) -> bool:
-    """Whether a directory was there before, and was no repository."""
+    """Whether a directory was there before, and was not a repository."""
     return (
         known is not None
         and known.stamp[:2] == stamp[:2]

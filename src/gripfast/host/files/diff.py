@@ -163,7 +163,7 @@ def _shown(sign: str, lines: Sequence[bytes]) -> list[str]:
 
 
 def whole_splice(before: bytes, after: bytes) -> Splice:
-    """The one splice between two texts: what is left when the lines that are the same at both ends are away."""
+    """The one splice that turns a text into another, without the lines that both begin and end with."""
     head = _same_head(before, after)
     head = before.rfind(b"\n", 0, head) + 1
     tail = _same_head(before[head:][::-1], after[head:][::-1])
@@ -180,7 +180,7 @@ def whole_diff(before: bytes | None, after: bytes, name: str) -> str:
 
 
 def _same_head(one: bytes, other: bytes) -> int:
-    """How many bytes are the same from the beginning, by halves."""
+    """How many bytes are the same from the beginning, found by bisection."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -68,14 +68,14 @@ def checked_encoding(name: str | None) -> str | None:
 
 
 def marked_form(head: bytes) -> TextForm | None:
-    """The form a byte order mark at the beginning tells of."""
+    """The form that a byte order mark at the beginning indicates."""
     if not head.startswith(_MARKS):
         return None
     return next(TextForm(codec, bom) for bom, codec in _BOMS if head.startswith(bom))
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file are no text: a NUL, or mostly control bytes."""
+    """Whether the first bytes of a file are not text: a NUL, or mostly control bytes."""
     head = head[:HEAD_BYTES]
     marked = marked_form(head)
     if marked is not None and marked.wide:

@@ -20,7 +20,7 @@ from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
 
-# A name nobody uses: whether it could be written tells whether its directory may be changed.
+# A name that nobody uses: if it may be written, its directory may be changed.
 _PROBE = ".gripfast-probe"
 
 

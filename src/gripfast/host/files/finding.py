@@ -15,7 +15,7 @@ from gripfast.host.files.walk import Kind, Tree, walk
 from gripfast.host.search.glob import glob
 from gripfast.host.search.grep import grep
 from gripfast.host.search.patterns import check_options, check_pattern
-from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult, SearchPlace
+from gripfast.host.search.search_types import GlobResult, GrepOptions, GrepResult, SearchPlace
 from gripfast.host.search.stop import Stop
 from gripfast.text.globs import Glob, check_glob, compile_glob, hiding, is_literal
 
@@ -69,7 +69,7 @@ class Finder:
         return replace(found, paths=tuple(self._named(place, path) for path in found.paths))
 
     def _existing(self, pattern: str, base: WorkPath) -> str | None:
-        """The name of what a pattern, taken word for word, leads to. Only a plain one may fail."""
+        """The name of what a pattern leads to, read literally. Raises ToolError only if it has no wildcards."""
         try:
             path = _joined(base, pattern)
             with self._paths.allowed(path, "list") as place:

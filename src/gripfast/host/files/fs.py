@@ -31,7 +31,7 @@ from gripfast.text.escape import escaped
 
 if TYPE_CHECKING:
     from gripfast.host.files.finding import Finder
-    from gripfast.host.search.records import GlobResult, GrepOptions, GrepResult
+    from gripfast.host.search.search_types import GlobResult, GrepOptions, GrepResult
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class ScopedFs:
         strategy: Strategy | None = None,
         paths: ScopedPaths | None = None,
     ) -> None:
-        """`encoding` is what files are in that are neither UTF-8 nor marked (and new and plain ASCII ones).
+        """`encoding` is that of files that are not UTF-8 and have no byte order mark, and of new or plain ASCII ones.
 
         `paths` are those of another `ScopedFs` over the same scope, whose open directories are then shared.
         """
@@ -60,7 +60,7 @@ class ScopedFs:
         self._shared: object | None = None
 
     def shared(self, make: Callable[[ScopedFs], T]) -> T:
-        """What the tools over this file system share: made by the first who asks, and gone when it is."""
+        """What the tools over this file system share: made at its first use, and dropped with the file system."""
         if self._shared is None:
             self._shared = make(self)
         return cast("T", self._shared)
@@ -220,7 +220,7 @@ class ScopedFs:
 
         Files that are not UTF-8 are searched in the configured encoding.
         """
-        from gripfast.host.search.records import GrepOptions  # noqa: PLC0415 - loaded with the first search
+        from gripfast.host.search.search_types import GrepOptions  # noqa: PLC0415 - loaded with the first search
 
         return self._finder.grep(pattern, path, replace(options or GrepOptions(), encoding=self.encoding), stop=stop)
 

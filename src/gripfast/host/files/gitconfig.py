@@ -20,7 +20,7 @@ _HARMLESS = frozenset(
             for name in (
                 "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks "
                 "worktree autocrlf eol safecrlf abbrev sparsecheckout sparsecheckoutcone longpaths "
-                "quotepath sharedrepository"
+                "quotepath sharedrepository whitespace commentchar compression"
             ).split()
         ),
         *(f"remote.*.{name}" for name in "url pushurl fetch tagopt promisor partialclonefilter mirror prune".split()),
@@ -29,9 +29,14 @@ _HARMLESS = frozenset(
         *"submodule.active submodule.recurse user.name user.email init.defaultbranch pull.rebase pull.ff".split(),
         *"push.default push.autosetupremote fetch.prune merge.conflictstyle diff.algorithm diff.renames".split(),
         *"extensions.objectformat extensions.partialclone extensions.refstorage extensions.worktreeconfig".split(),
+        *"diff.colormoved diff.mnemonicprefix log.date log.decorate commit.verbose tag.sort branch.sort".split(),
+        *"branch.autosetupmerge branch.autosetuprebase push.followtags fetch.prunetags merge.ff".split(),
+        *"rebase.autostash rebase.autosquash rebase.updaterefs rerere.autoupdate".split(),
         *"lfs.repositoryformatversion index.version gc.auto rerere.enabled advice.detachedhead".split(),
     ]
 )
+# Sections of which git reads nothing that it runs. A signing key is left out: it goes to the program that signs.
+_HARMLESS_SECTIONS = re.compile(r"(?:color|column|advice)\.(?:\*\.)?[a-z0-9-]+|user\.(?!signingkey)[a-z0-9-]+")
 # A program, or a transport that is one: `ext::sh -c ...`, or anything that names a `git-remote-...`; or an option of
 # one, since git and others pass names and values on as arguments.
 _RUNS = re.compile(
@@ -70,7 +75,9 @@ class _Line:
     def is_harmless(self, leads_astray: LeadsAstray) -> bool:
         if not self.name:
             return True
-        if self.shape not in _HARMLESS or self.value is None or _RUNS.match(self.value):
+        # A word without a value may be what is left of a line that went on.
+        known = self.shape in _HARMLESS or (self.value and _HARMLESS_SECTIONS.fullmatch(self.shape) is not None)
+        if not known or self.value is None or _RUNS.match(self.value):
             return False
         if _OPTION_AS_HOST.search(self.value) or _RUNS.match(self.between):
             return False
@@ -92,24 +99,43 @@ def changed_part(before: str, after: str, leads_astray: LeadsAstray = _nowhere) 
 
     owned = [(line.name, line.text.strip()) for line in old if not is_free(line)]
     waiting = list(owned)
-    kept: list[str] = []
+    kept: list[_Line] = []
     refused: list[str] = []
     for line in new:
         if is_free(line):
-            kept.append(line.text)
+            kept.append(line)
         elif waiting and waiting[0] == (line.name, line.text.strip()):
-            kept.append(line.text)
+            kept.append(line)
             del waiting[0]
         else:
             refused.append(line.shown)
     if waiting or "\0" in after or any(line.text.rstrip("\r").endswith("\\") for line in old):
         return Judged(before, tuple(refused or [name for name, _ in waiting] or ["not plain"]))
-    return Judged("\n".join(kept), tuple(refused))
+    left = _without_empty_sections(kept, old) if refused else kept
+    return Judged("\n".join(line.text for line in left), tuple(refused))
+
+
+def _without_empty_sections(lines: Sequence[_Line], old: Sequence[_Line]) -> list[_Line]:
+    """Leaves out sections that were not there before and that set nothing now."""
+    there = {line.text.strip() for line in old if not line.name}
+    left: list[_Line] = []
+    is_empty = True
+    for line in reversed(lines):
+        is_header = not line.name and _SECTION.match(line.text.strip()) is not None
+        if not (is_header and is_empty and line.text.strip() not in there):
+            left.append(line)
+        is_empty = is_header or (is_empty and not line.name)
+    return left[::-1]
 
 
 def urls_in(text: str) -> Iterator[str]:
     """What a configuration says about where git fetches from and pushes to."""
     return (line.value for line in _lines(text) if line.shape in _PLACES and line.value is not None)
+
+
+def settings_in(text: str) -> Iterator[tuple[str, str]]:
+    """The settings of a configuration, with `*` for the quoted part of a section's name."""
+    return ((line.shape, line.value) for line in _lines(text) if line.name and line.value is not None)
 
 
 def harmless_part(text: str, leads_astray: LeadsAstray) -> tuple[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.text.fold import folded
 
 REMOTES = ("branches", "remotes")
@@ -134,24 +135,10 @@ def is_inside_repository(real: str) -> bool:
 
 def git_file_text(path: str) -> str:
     """What a file of any name says that leads git elsewhere, as a `.git` file does, when a URL leads to it."""
-    text = _beginning(path) or ""
+    text = os.fsdecode(beginning_of(path, _LARGEST) or b"")
     return text if text.startswith("gitdir:") else ""
 
 
 def _text(path: str) -> str | None:
-    text = _beginning(path)
-    return None if text is None or "\0" in text else text
-
-
-def _beginning(path: str) -> str | None:
-    """The beginning of a small file. Never blocks on a FIFO, follows no link."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return os.fsdecode(os.read(fd, _LARGEST))
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
+    data = beginning_of(path, _LARGEST)
+    return None if data is None or b"\0" in data else os.fsdecode(data)

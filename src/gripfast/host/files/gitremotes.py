@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from gripfast.host.files.gitconfig import urls_in
 from gripfast.host.files.gitdirs import git_file_text, is_inside_repository, worktree_directories
-from gripfast.host.files.regular import beginning_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.text.below import is_below
 
 _LARGEST_CONFIG = 1024 * 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SSH = frozenset({"ssh", "git+ssh", "ssh+git"})
-# Every process has others there: what this one sees says nothing about what git will see.
+# What is there differs from process to process, so what we see says nothing about what git will see.
 _OF_PROCESSES = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost", "ip6-loopback", "localhost6"})
 
@@ -86,7 +86,7 @@ def _scp_like(url: str) -> list[str]:
 
 
 def _over_ssh(path: str) -> list[str]:
-    """On whatever machine: nobody has a repository of use where commands of this machine write."""
+    """A path on another machine, judged as one here: nobody keeps repositories where commands here write."""
     home = os.path.expanduser("~")
     spelled = path.removeprefix("/") if path.startswith("/~") else path
     return [os.path.join(home, os.path.expanduser(spelled)), os.path.join("/", path)]

@@ -75,7 +75,7 @@ class ReadLog:
         self._by_inode: dict[tuple[int, int], Seen] = {}
         self._changed: set[str] = set()
         self._promised: dict[str, Future[str]] = {}
-        """Digests that are still computed. Nobody is given an entry without waiting for its own."""
+        """Digests that are still being computed. An entry is returned only when its own is there."""
 
     def record(
         self, real: str, found: os.stat_result, digest: str | Future[str] | None, lines: int | None = None
@@ -122,7 +122,7 @@ class ReadLog:
         return self._whole(same)
 
     def _doubt(self, seen: Seen) -> None:
-        """From now on the file doesn't count as unchanged, whatever its times say, unless a newer state is known."""
+        """From now on the file counts as changed, whatever its times say, until a newer state is known."""
         with self._lock:
             if self._by_path.get(seen.real) is seen:
                 doubted = replace(seen, settled=False)

@@ -1,4 +1,4 @@
-"""The digest of what was read, computed beside the answer: a megabyte takes as long as the rest of its Read."""
+"""The digest of what was read, computed in a thread: for a megabyte that takes as long as the rest of its Read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import hashlib
 from concurrent.futures import Future, ThreadPoolExecutor
 
-_SMALL = 64 * 1024  # hashed sooner than handed over
+_SMALL = 64 * 1024  # hashed in less time than it takes to hand it over
 _MOST_WAITING = 4  # what waits is kept in memory
 
 _waiting: set[Future[str]] = set()

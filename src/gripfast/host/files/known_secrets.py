@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from gripfast.host.files.regular import beginning_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.text.redact import Redactor, assignments, secrets_in
 
 _LARGEST = 256 * 1024
@@ -41,13 +41,13 @@ class KnownSecrets:
     def __call__(self, text: str) -> str:
         return self.current()(text)
 
-    def begun(self, data: bytes) -> int:
+    def begun_secret(self, data: bytes) -> int:
         """How many bytes at the end of an output may be the beginning of a secret."""
-        return self.current().begun(data)
+        return self.current().begun_secret(data)
 
 
 def _stamps(paths: Sequence[str]) -> tuple[_Stamp, ...]:
-    """What changes when one of these does; the looks of every call, so without generators and context managers."""
+    """What changes when one of these does. Every call looks, so there are no generators or context managers here."""
     stamps: list[_Stamp] = []
     for path in paths:
         try:

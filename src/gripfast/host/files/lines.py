@@ -42,11 +42,8 @@ class LinePiece:
     more: bool
 
 
-Chunks = Callable[[], Iterator[bytes]]
-
-
 def file_chunks(fd: int, end: int, start: int = 0) -> Iterator[bytes]:
-    """A file's bytes from a position to `end`: what is written behind it meanwhile is never caught up with. The first
+    """A file's bytes from a position to `end`: what is appended meanwhile is not read. The first
     chunk is small: most windows are at the beginning."""
     size = 64 * 1024
     while data := os.pread(fd, min(size, end - start), start):
@@ -56,7 +53,7 @@ def file_chunks(fd: int, end: int, start: int = 0) -> Iterator[bytes]:
 
 
 def data_chunks(data: bytes, start: int = 0) -> Iterator[bytes]:
-    """Slices small enough that the allocator has them ready: larger ones are mapped anew each time."""
+    """Slices small enough that the allocator has them ready: larger ones are mapped again each time."""
     if len(data) <= SLICE and not start:
         yield from (data,) if data else ()
         return
@@ -143,7 +140,7 @@ def _skip(chunks: Iterator[bytes], lines: int) -> tuple[int, bytes | None]:
 
 
 def _after_newline(chunk: bytes, number: int) -> int:
-    """The position after the `number`-th newline of a chunk, by halves and then by single steps."""
+    """The position after the `number`-th newline of a chunk, found by bisection and then by single steps."""
     low, high = 0, len(chunk)
     while number > 8 and high - low > 256:
         middle = (low + high) // 2

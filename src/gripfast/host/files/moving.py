@@ -6,6 +6,8 @@ import glob
 import os
 from collections.abc import Callable, Iterator
 
+from gripfast.host.kernel.folders import folders
+
 _MOST_ENTRIES = 5000
 
 
@@ -14,7 +16,7 @@ def moving_refusal(pattern: str, closed: Callable[[str], str | None]) -> str | N
     place can't be written."""
     count = 0
     for path in [pattern] if os.path.lexists(pattern) else glob.iglob(pattern):
-        for entry in _entries(path):
+        for entry in with_all_below(path):
             count += 1
             if count > _MOST_ENTRIES:
                 return f"more than {_MOST_ENTRIES} files, too many to look through"
@@ -30,7 +32,7 @@ def is_there(path: str) -> bool:
 
 
 def has_dashes(directory: str) -> bool:
-    """Whether some name in a directory starts with a dash, or nobody can say."""
+    """Whether some name in a directory starts with a dash; True also if the directory can't be listed."""
     try:
         with os.scandir(directory) as entries:
             return any(entry.name.startswith("-") for entry in entries)
@@ -38,9 +40,9 @@ def has_dashes(directory: str) -> bool:
         return True
 
 
-def _entries(path: str) -> Iterator[str]:
+def with_all_below(path: str) -> Iterator[str]:
     """A path and everything below it, no link followed."""
     yield path
-    for folder, directories, files in os.walk(path):
+    for folder, directories, files in folders(path):
         for name in (*directories, *files):
             yield os.path.join(folder, name)

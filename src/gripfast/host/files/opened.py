@@ -26,7 +26,7 @@ from gripfast.host.files.lines import (
 )
 from gripfast.text.escape import escaped
 
-COUNTED_BYTES = 64 * 1024 * 1024  # up to this size the lines after a window are counted, too
+COUNTED_BYTES = 64 * 1024 * 1024  # up to this size, the lines after a window are counted as well
 SCAN_SECONDS = 60.0  # how long lines are looked for in one file
 _GROWTH = 16 * 1024 * 1024  # what a file may grow by while it is read whole
 _PLAIN = TextForm()
@@ -97,7 +97,7 @@ class OpenFile:
         return self._content
 
     def head(self) -> bytes:
-        """The first bytes, by which a file's kind is told."""
+        """The first bytes, which tell what kind of file it is."""
         if self._is_read_whole:
             return self.content()[:HEAD_BYTES]
         try:
@@ -113,7 +113,7 @@ class OpenFile:
 
     @property
     def form(self) -> TextForm:
-        """What a byte order mark tells of the text; plain UTF-8 without one."""
+        """The form that a byte order mark indicates; plain UTF-8 without one."""
         if self._form is None:
             self._form = marked_form(self.head()) or _PLAIN
         return self._form
@@ -202,7 +202,7 @@ class _Clock:
 
 
 def _whole(fd: int, size: int, asked: str) -> bytes:
-    """A file to its end. The size is a hint: it may grow while it is read, but not for ever."""
+    """A file to its end. The size is a hint: it may grow while it is read, but not forever."""
     data = os.pread(fd, size + 1, 0)
     if len(data) == size:
         return data
@@ -212,5 +212,7 @@ def _whole(fd: int, size: int, asked: str) -> bytes:
         parts.append(data)
         at += len(data)
         if at > size + _GROWTH:
-            raise SizeLimitExceeded(f"`{escaped(asked)}` grows as fast as it is read; read it when that has ended")
+            raise SizeLimitExceeded(
+                f"`{escaped(asked)}` grows as fast as it is read; read it when it has stopped growing"
+            )
     return b"".join(parts)

@@ -13,10 +13,10 @@ from gripfast.host.files.missing import not_found
 from gripfast.host.files.opened import OpenDirectory, OpenFile
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scoped_paths import ScopedPaths
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.kernel.statfs import is_kernel_view
 from gripfast.text.escape import escaped
 
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SWAPPED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.ENXIO})  # it is something else now
 _TRIES = 16  # resolutions tried while somebody swaps what the path leads to
 
@@ -37,7 +37,7 @@ def open_regular(paths: ScopedPaths, path: WorkPath, place: ResolvedPath) -> Ope
         raise not_found(paths, path, place)
     _require_regular(path, place.stat)
     try:
-        fd = os.open(place.name, _READ_FLAGS, dir_fd=place.dir_fd)
+        fd = os.open(place.name, READ_FLAGS, dir_fd=place.dir_fd)
     except OSError as error:
         if error.errno in _SWAPPED:
             return None
@@ -80,7 +80,7 @@ def _require_regular(path: WorkPath, found: os.stat_result) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise NotFile(f"`{escaped(path.text)}` is a directory; name a file in it")
+        raise NotFile(f"`{escaped(path.text)}` is a directory; name a file in it", details={"is_directory": True})
     kinds = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISLNK, "link"))
     kind = next((word for test, word in kinds if test(mode)), "device")
     raise NotFile(f"`{escaped(path.text)}` is a {kind}, not a regular file")

@@ -1,6 +1,6 @@
 """Run as a program of its own by pdf.py: reads an order and a PDF from standard input, writes its text as JSON.
 
-A PDF may be made to take for ever, or all memory: here it can be stopped. Nothing of gripfast is imported.
+A PDF may be made to take forever, or all memory: here it can be stopped. Nothing of gripfast is imported.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 
 from gripfast.host.files.beneath import ResolvedPath
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.patterns import Patterns
-from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.text.below import is_below
 from gripfast.text.fold import folded
 
@@ -66,14 +66,5 @@ def _is_below_gitdir(place: ResolvedPath, directory: str) -> bool:
 
 def _gitdir(root_fd: int, path: str) -> str | None:
     """What a `.git` file says, if there is one."""
-    try:
-        if not stat.S_ISREG(os.stat(path, dir_fd=root_fd, follow_symlinks=False).st_mode):
-            return None
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=root_fd)
-    except OSError:
-        return None
-    try:
-        text = os.fsdecode(os.read(fd, _GITDIR_FILE_BYTES))
-    finally:
-        os.close(fd)
+    text = os.fsdecode(beginning_of(path, _GITDIR_FILE_BYTES, dir_fd=root_fd) or b"")
     return text.removeprefix("gitdir:").strip() if text.startswith("gitdir:") and "\0" not in text else None

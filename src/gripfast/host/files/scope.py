@@ -46,7 +46,7 @@ class WideRoot(InvalidArgument):
     """A root that contains the home directory, without the user's confirmation. `how` says how to confirm it."""
 
     def __init__(self, root: str, how: str) -> None:
-        super().__init__(f"the root {root!r} holds your whole home directory; say so {how} or name less")
+        super().__init__(f"the root {root!r} contains your whole home directory; confirm that {how}, or name less")
         self.root = root
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from gripfast.errors import Conflict, SandboxViolation, ToolError
 from gripfast.host.files.beneath import PathResolver, ResolvedPath, Root, Strategy
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.faults import explained
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.files.places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.openat2 import DIRECTORY_FLAGS

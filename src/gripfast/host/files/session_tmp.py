@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 
 _SHARED = "/tmp"
+_ROUNDS = 20  # each opens one more level of directories that are closed
 
 
 class SessionTmp:
@@ -55,10 +56,13 @@ class SessionTmp:
 
 def _remove(directory: str) -> None:
     """A directory that its maker closed to itself is opened, so that the next round can empty it."""
-    for _ in range(3):
-        shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(os.path.dirname(path)))
+    for _ in range(_ROUNDS):
+        if os.path.lexists(directory):
+            shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(path, directory))
 
 
-def _unlock(directory: str) -> None:
-    with contextlib.suppress(OSError, NotImplementedError):
-        os.chmod(directory, 0o700, follow_symlinks=False)
+def _unlock(path: str, within: str) -> None:
+    """Opens what could not be removed, and the directory it is in; nothing outside of `within`."""
+    for place in {path, os.path.dirname(path)} if path != within else {within}:
+        with contextlib.suppress(OSError, NotImplementedError):
+            os.chmod(place, 0o700, follow_symlinks=False)

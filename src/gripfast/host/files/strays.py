@@ -1,4 +1,4 @@
-"""Links below the roots that lead to where commands write and nobody looks, and what others would run behind them."""
+"""Links below the roots that lead to where commands write and nobody looks, and what would be run there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gripfast.text.fold import folded
 
 # Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
-# These lead every process elsewhere.
+# What is here differs from process to process.
 _OF_PROCESS = re.compile(r"/proc/.*/(?:cwd|fd)(?:/|\Z)|/dev/fd/")
 _CLIMBS = re.compile(r"(?:\A|/)(?!\.\.?(?:/|\Z))[^/]+/(?:.*/)?\.\.(?:/|\Z)")
 _MOST_NAMES, _MOST_IN_ALL = 2_000, 200_000

@@ -1,7 +1,7 @@
 """Sweep: finds files that changed without an event in their directory, by comparing all of them in the background.
 
 A file with several names (hard links) may be written by one that lies outside what is watched. The kernel reports the
-write there, and the new link only to who watches the file itself (see inotify(7)).
+write there, and the new link only to those who watch the file itself (see inotify(7)).
 """
 
 from __future__ import annotations

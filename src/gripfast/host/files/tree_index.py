@@ -84,7 +84,7 @@ class TreeIndex:
     def __init__(self) -> None:
         self._directories: dict[str, dict[str, bytes]] = {}
         self.linked: set[str] = set()
-        """Files with several names. A write by another name is no event in their directory."""
+        """Files with several names. A write by another name causes no event in their directory."""
 
     def __len__(self) -> int:
         return sum(map(len, self._directories.values()))
@@ -136,7 +136,7 @@ class TreeIndex:
             self.linked.discard(path)
 
     def fill(self, directory: str) -> list[str]:
-        """Puts in what a directory holds, when nothing is known of it. Gives the directories in it."""
+        """Adds the content of a directory of which nothing is known yet. Returns the directories in it."""
         names = self._directories[directory] = {}
         below: list[str] = []
         with contextlib.suppress(OSError), os.scandir(directory) as found:
@@ -151,7 +151,7 @@ class TreeIndex:
         return below
 
     def remove(self, path: str) -> list[tuple[str, IndexEntry]]:
-        """Takes out a path and all below it; gives what was there, the deepest first."""
+        """Removes a path and all below it. Returns what was there, the deepest first."""
         gone = [found for name in self.names(path) for found in self.remove(f"{path}/{name}")]
         self._directories.pop(path, None)
         entry = self.get(path)

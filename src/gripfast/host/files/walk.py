@@ -1,4 +1,4 @@
-"""The walk behind `tree`: one listing a directory, by descriptors, in bounded memory.
+"""The walk behind `tree`: lists each directory once, by descriptors, in bounded memory.
 
 Of each listing only as many entries are kept as the answer has room for, so that a directory with a hundred thousand
 names costs one pass and no more memory than a small one. No link is followed: a swapped one is not entered.

@@ -3,7 +3,7 @@
 One inotify watch for each directory, set up once in the background. The kernel queues an event before the change
 returns to the program that made it, so once a command has ended its events can be read. An event only says where
 to look: what counts is what `lstat` finds there, compared with the index. What is written by another name of a file
-is no event: files known to have one are compared at every look, and after a command the others, too.
+causes no event: files known to have one are compared at every look, and after a command the others as well.
 """
 
 from __future__ import annotations
@@ -385,7 +385,7 @@ def _is_still(before: IndexEntry, now: IndexEntry | None) -> bool:
 
 
 def _counts(change: PathChange) -> bool:
-    """Whether a path is different in the end: made and removed again is no change."""
+    """Whether a path is different in the end: one that was made and removed again has not changed."""
     if change.before is None or change.after is None:
         return change.before is not change.after
     return change.is_inside or not change.before.same(change.after)

@@ -44,8 +44,8 @@ class Witness(Protocol):
         ...
 
     def command_changed(self, changes: Sequence[PathChange], watch: Watch, *, goes_on: bool) -> Mapping[str, bool]:
-        """What is different since `command_starts`. `goes_on`: the command has not ended. Tells of files whose
-        content is known whether it differs."""
+        """What is different since `command_starts`. `goes_on`: the command has not ended. Returns, for
+        files whose content is known, whether it differs."""
         ...
 
     def command_stays(self, watch: Watch, is_running: Callable[[], bool]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gripfast.errors import SandboxViolation
 from gripfast.host.files.beneath import ResolvedPath
+from gripfast.host.files.closed_places import OWN_CODE
 from gripfast.host.files.paths import WorkPath
-from gripfast.host.files.places import OWN_CODE
 from gripfast.host.files.protect import protected_by
 from gripfast.host.files.scoped_paths import ScopedPaths
 from gripfast.text.below import is_below

@@ -1,1 +1,1 @@
-"""What the kernel offers beyond the standard library, one facility a file: Landlock, openat2, prctl, mounts."""
+"""What the kernel offers beyond the standard library, a file for each facility: Landlock, openat2, prctl, mounts."""

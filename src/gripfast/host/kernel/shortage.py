@@ -6,27 +6,18 @@ import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from gripfast.errors import Internal
+from gripfast.errors import Internal, shortage_of
 
-_SHORT = {
-    errno.EMFILE: "this process has as many files open as it may (ulimit -n)",
-    errno.ENFILE: "the machine has as many files open as it can",
-    errno.ENOMEM: "there is not enough memory",
-    errno.ENOBUFS: "there is not enough memory",
-    errno.ETOOMANYREFS: "too many file descriptors are in transit between processes",
-    errno.EAGAIN: "no more processes can be started (ulimit -u)",
-    errno.ENOSPC: "the disk of the temporary directory is full",
-    errno.EDQUOT: "the disk of the temporary directory is full",
-}
+_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_shortage(fault: OSError) -> bool:
     """Whether a system call failed because a resource ran out, and not because the other end is gone."""
-    return fault.errno in _SHORT
+    return _reason(fault) is not None
 
 
 @contextmanager
-def shortages_told() -> Generator[None]:
+def shortages_as_errors() -> Generator[None]:
     """Use it around the start of a command: turns a shortage into an error for the caller."""
     try:
         yield
@@ -38,7 +29,7 @@ def shortages_told() -> Generator[None]:
 
 
 @contextmanager
-def shortages_passed_over() -> Generator[None]:
+def shortages_ignored() -> Generator[None]:
     """Use it around optional work after a command: a shortage skips that work, and the answer is kept."""
     try:
         yield
@@ -48,6 +39,6 @@ def shortages_passed_over() -> Generator[None]:
 
 
 def _reason(fault: OSError | RuntimeError) -> str | None:
-    if isinstance(fault, OSError):
-        return _SHORT.get(fault.errno or 0)
-    return "no more threads can be started" if "thread" in str(fault) else None
+    if isinstance(fault, OSError) and fault.errno in _DISK:
+        return "the disk of the temporary directory is full"
+    return shortage_of(fault)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
 
 from gripfast.errors import InvalidArgument
+from gripfast.host.kernel.regular import read_regular
 from gripfast.host.program.own import in_use
 from gripfast.records import dataclass
 
@@ -74,16 +74,10 @@ def _users_own(environment: Mapping[str, str]) -> str | None:
 
 
 def _text(path: str, *, follow: bool) -> str:
-    """The text of a regular file. Never blocks on a FIFO or device; inside the workspace it follows no link."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+        data = read_regular(path, LARGEST + 1, follow=follow)
     except OSError as error:
         raise InvalidArgument(f"{path}: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidArgument(f"{path}: not a regular file")
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise InvalidArgument(f"{path}: over {LARGEST} bytes, which no configuration needs")
     try:

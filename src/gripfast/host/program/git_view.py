@@ -18,13 +18,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gripfast.host.kernel.regular import READ_FLAGS, read_regular
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.program.programs import find_program
+from gripfast.host.program.repository import common_of, repository_of
 from gripfast.records import dataclass
 
 _SECONDS = 20
 _MEMORY = 4 << 30
-_LARGEST_INDEX = 512 << 20
+_LARGEST_INDEX, _LARGEST_TEXT = 512 << 20, 1 << 20
 _MOST_PACKS, _MOST_ALTERNATES, _MOST_REFS, _MOST_COMMITS = 2000, 5, 5000, 500
 _COARSE = 5  # CLOCK_REALTIME_COARSE: what the kernel stamps files with
 _SKEW = 1_000_000_000
@@ -41,6 +43,12 @@ class WorkTree:
     git: str
     common: str
     identity: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, directory: str) -> WorkTree | None:
+        """The one that a directory is in; None if it is in none."""
+        found = repository_of(directory)
+        return None if found is None else cls.at(*found, common_of(found[1]))
 
     @classmethod
     def at(cls, path: str, git: str, common: str) -> WorkTree | None:
@@ -79,27 +87,28 @@ def object_name(content: bytes, length: int = 40) -> str:
     return digest(b"blob %d\0" % len(content) + content).hexdigest()
 
 
+def index_entries(tree: WorkTree, paths: Sequence[str]) -> dict[str, TrackedFile | None]:
+    """The entries of git's index at or below these paths, relative to the tree; None for one that is in conflict, or
+    for which git keeps no regular file. Raises Unsure."""
+    index = f"{tree.git}/index"
+    _require_regular(index, _LARGEST_INDEX)
+    command = ["--literal-pathspecs", "ls-files", "-t", "-s", "-z", "--", *paths]
+    found: dict[str, TrackedFile | None] = {}
+    for row in filter(None, _git(tree, command, GIT_INDEX_FILE=index).split(b"\0")):
+        facts, _, path = os.fsdecode(row).partition("\t")
+        tag, mode, name, stage = facts.split(" ")
+        is_plain = stage == "0" and mode.startswith("100")
+        found[path] = TrackedFile(name, int(mode, 8), tag == "S") if is_plain else None
+    return found
+
+
 class GitView:
-    """A look at one repository after a command that began at a time."""
+    """A look at one repository after a command; `began` is when the command began."""
 
     def __init__(self, tree: WorkTree, began: int) -> None:
         self._tree = tree
         self._objects = f"{tree.common}/objects"
         self._began = began + _skew(tree.common)
-
-    def entries(self, paths: Sequence[str]) -> dict[str, TrackedFile | None]:
-        """The index's entries for these paths, relative to the tree; None for one that is in conflict, or for which
-        git keeps no regular file. Raises Unsure."""
-        index = f"{self._tree.git}/index"
-        _require_regular(index, _LARGEST_INDEX)
-        command = ["--literal-pathspecs", "ls-files", "-t", "-s", "-z", "--", *paths]
-        found: dict[str, TrackedFile | None] = {}
-        for row in filter(None, self._git(command, GIT_INDEX_FILE=index).split(b"\0")):
-            facts, _, path = os.fsdecode(row).partition("\t")
-            tag, mode, name, stage = facts.split(" ")
-            is_plain = stage == "0" and mode.startswith("100")
-            found[path] = TrackedFile(name, int(mode, 8), tag == "S") if is_plain else None
-        return found
 
     def has(self, name: str) -> bool:
         """Whether there is such an object."""
@@ -114,13 +123,13 @@ class GitView:
         return False
 
     def fetched(self, wanted: dict[str, str]) -> set[str]:
-        """Of these paths, with an object each, those where a fetch brought just that. Raises Unsure."""
+        """Which of these paths, each with its object, have it in a commit that was fetched. Raises Unsure."""
         commits = [*dict.fromkeys(self._fetched_commits())][:_MOST_COMMITS]
         pairs = [(commit, path) for path in wanted for commit in commits if "\n" not in path]
         if not pairs:
             return set()
         asked = "".join(f"{commit}:{path}\n" for commit, path in pairs)
-        answers = self._git(["cat-file", "--batch-check"], os.fsencode(asked)).split(b"\n")
+        answers = _git(self._tree, ["cat-file", "--batch-check"], os.fsencode(asked)).split(b"\n")
         answered = zip(pairs, answers, strict=False)  # the last line is empty
         return {path for (_, path), answer in answered if answer.startswith(f"{wanted[path]} blob ".encode())}
 
@@ -154,33 +163,6 @@ class GitView:
             if not self._is_older(path) and _NAME.fullmatch(name := _text(path).strip()):
                 yield name
 
-    def _git(self, command: Sequence[str], given: bytes = b"", **more: str) -> bytes:
-        program = find_program("git", on_path=False)
-        alternates = f"{self._objects}/info/alternates"
-        if os.path.lexists(alternates):
-            _require_regular(alternates, _LARGEST_INDEX)  # git would wait for a pipe
-        try:
-            place = str(_empty_repository(_is_sha256(self._tree.common)))
-            variables = {**_VARIABLES, "GIT_DIR": place, "GIT_OBJECT_DIRECTORY": self._objects, **more}
-            with subprocess.Popen(
-                [program, *command],
-                cwd=place,
-                env=variables,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            ) as git:
-                try:
-                    resource.prlimit(git.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-                    output, _ = git.communicate(given, _SECONDS)
-                finally:
-                    git.kill()
-        except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as fault:
-            raise Unsure(str(fault)) from None
-        if git.returncode:
-            raise Unsure(f"git ended with {git.returncode}")
-        return output
-
 
 _VARIABLES = {
     "HOME": "/",
@@ -192,6 +174,35 @@ _VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_OPTIONAL_LOCKS": "0",
 }
+
+
+def _git(tree: WorkTree, command: Sequence[str], given: bytes = b"", **more: str) -> bytes:
+    program = find_program("git", on_path=False)
+    objects = f"{tree.common}/objects"
+    alternates = f"{objects}/info/alternates"
+    if os.path.lexists(alternates):
+        _require_regular(alternates, _LARGEST_INDEX)  # git would wait for a pipe
+    try:
+        place = str(_empty_repository(_is_sha256(tree.common)))
+        variables = {**_VARIABLES, "GIT_DIR": place, "GIT_OBJECT_DIRECTORY": objects, **more}
+        with subprocess.Popen(
+            [program, *command],
+            cwd=place,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as git:
+            try:
+                resource.prlimit(git.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+                output, _ = git.communicate(given, _SECONDS)
+            finally:
+                git.kill()
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as fault:
+        raise Unsure(str(fault)) from None
+    if git.returncode:
+        raise Unsure(f"git ended with {git.returncode}")
+    return output
 
 
 def _empty_repository(is_sha256: bool) -> Path:
@@ -254,7 +265,7 @@ def _packs(objects: str) -> list[str]:
 def _has_object(pack: str, name: bytes) -> bool:
     """Whether the index of a pack lists an object. https://git-scm.com/docs/pack-format"""
     try:
-        fd = os.open(pack, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(pack, READ_FLAGS)
     except OSError:
         return False
     try:
@@ -302,15 +313,9 @@ def _is_name(line: str) -> bool:
 def _text(path: str) -> str:
     """The beginning of a regular file; empty for anything else."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return os.fsdecode(read_regular(path, _LARGEST_TEXT))
     except OSError:
         return ""
-    try:
-        return os.fsdecode(os.read(fd, 1 << 20)) if stat.S_ISREG(os.fstat(fd).st_mode) else ""
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
 
 
 def _is_regular(path: str) -> bool:
@@ -326,4 +331,4 @@ def _require_regular(path: str, largest: int) -> None:
     except OSError as fault:
         raise Unsure(str(fault)) from None
     if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
-        raise Unsure(f"{path} is no plain file, or too large")
+        raise Unsure(f"{path} is not a regular file, or is too large")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.program.programs import find_program
 
 _MOST_SUBMODULES = 50
 _LARGEST_CONFIG = 1 << 20
+_LARGEST_INDEX = 1 << 30
 _SECONDS = 30
 _GITLINK = b"\0\0\xe0\0"  # the mode of a submodule in the index
 
@@ -50,14 +51,14 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
 def git_runs(directory: str, looks: bool, sandboxed: bool) -> str | None:
     """What the repository of a directory would make git run, as text for a person; None if nothing. `looks` means
     that the git command only reads."""
-    found = _repository_of(directory)
+    found = repository_of(directory)
     if found is None:
         return None
     return _problem(*found, looks=looks, sandboxed=sandboxed, depth=0)
 
 
 def _problem(tree: str, git: str, *, looks: bool, sandboxed: bool, depth: int) -> str | None:
-    common = _common(git)
+    common = common_of(git)
     for config in (os.path.join(common, "config"), os.path.join(git, "config.worktree")):
         for key in _keys(config):
             if not _HARMLESS.fullmatch(key) and not (sandboxed and not looks and _WANTED_BY_CHANGES.fullmatch(key)):
@@ -69,7 +70,7 @@ def _problem(tree: str, git: str, *, looks: bool, sandboxed: bool, depth: int) -
     return _submodule_problem(tree, git, looks=looks, sandboxed=sandboxed, depth=depth)
 
 
-def _repository_of(directory: str) -> tuple[str, str] | None:
+def repository_of(directory: str) -> tuple[str, str] | None:
     """The working tree and the git directory that git would find from this directory."""
     place = os.path.realpath(directory or ".")
     while True:
@@ -89,13 +90,14 @@ def _pointed(place: str, file: str) -> str:
     return os.path.normpath(os.path.join(place, text.removeprefix("gitdir:").strip()))
 
 
-def _common(git: str) -> str:
+def common_of(git: str) -> str:
+    """The git directory that a worktree's own shares with the others; the same for any other."""
     named = _text(os.path.join(git, "commondir")).strip()
     return os.path.normpath(os.path.join(git, named)) if named else git
 
 
 def _text(path: str) -> str:
-    return _bytes(path, _LARGEST_CONFIG).decode("utf-8", "surrogateescape")
+    return os.fsdecode(beginning_of(path, _LARGEST_CONFIG, follow=True) or b"")
 
 
 def _keys(path: str) -> Iterator[str]:
@@ -150,75 +152,42 @@ def _listed(tree: str, index: str, _time: int, _size: int, _inode: int) -> Seque
     """The submodules in an index. git is asked only if the index may have one."""
     folder = os.path.dirname(index)
     parts = [index, *(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("sharedindex."))]
-    if not any(_GITLINK in _bytes(part) for part in parts):
+    if not any(_GITLINK in (beginning_of(part, _LARGEST_INDEX, follow=True) or b"") for part in parts):
         return ()
     program = find_program("git", on_path=False)
-    entries = _ls_files(program, (), tree).split("\0")
+    entries = _ls_files(program, tree).split("\0")
     links = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
     return tuple(links[: _MOST_SUBMODULES + 1])
 
 
-def index_of(directory: str) -> str | None:
-    """git's index for a directory; None if it is in no repository."""
-    found = _repository_of(directory)
-    return None if found is None else os.path.join(found[1], "index")
-
-
-def staged(directory: str, paths: Sequence[str]) -> dict[str, str]:
-    """The names of the objects that git's index has for the files at or below these absolute paths."""
-    program = find_program("git", on_path=False)
-    if not paths or not program:
-        return {}
-    found: dict[str, str] = {}
-    for entry in filter(None, _ls_files(program, ("--", *paths), directory).split("\0")):
-        facts, _, path = entry.partition("\t")
-        mode, name, _ = facts.split(" ")
-        if mode.startswith("100"):
-            found[os.path.join(directory, path)] = name
-    return found
-
-
 def git_files(directory: str) -> list[str]:
     """What a search reads of the repository that a directory is in: the excluded names, and what leads there."""
-    found = _repository_of(directory)
+    found = repository_of(directory)
     if found is None:
         return []
     git = found[1]
     return [
         os.path.join(git, "commondir"),
-        *(os.path.join(place, "info", "exclude") for place in (git, _common(git))),
+        *(os.path.join(place, "info", "exclude") for place in (git, common_of(git))),
     ]
-
-
-def _bytes(path: str, most: int = -1) -> bytes:
-    """The content of a regular file, also through links. Never blocks on a FIFO."""
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except OSError:
-        return b""
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
 
 def waits_for_nobody(git: str) -> bool:
     """Whether git can read what it needs of a git directory at once: a FIFO would make it wait for a writer."""
     names = ("HEAD", "index", "config", "config.worktree", "commondir", "packed-refs", "info/exclude")
-    places = [os.path.join(place, name) for place in {git, _common(git)} for name in names]
+    places = [os.path.join(place, name) for place in {git, common_of(git)} for name in names]
     return all(os.path.isfile(place) or not os.path.lexists(place) for place in places)
 
 
-def _ls_files(program: str, arguments: Sequence[str], directory: str) -> str:
+def _ls_files(program: str, directory: str) -> str:
     """What git lists; nothing where that takes too long, or git would wait for somebody to write."""
-    found = _repository_of(directory)
+    found = repository_of(directory)
     if found is None or not waits_for_nobody(found[1]):
         return ""
-    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--literal-pathspecs")
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
     try:
         listing = subprocess.run(
-            [program, *quiet, "ls-files", "-s", "-z", *arguments],
+            [program, *quiet, "ls-files", "-s", "-z"],
             cwd=directory,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -148,7 +148,7 @@ def _from_words(words: list[str], place: str) -> Token:
 
 
 def _name_of(token: str) -> str:
-    """The name of a token without one: the same wherever it stands in the file, and no help to guess it."""
+    """A name for a token without one: it depends only on the token, and does not help to guess it."""
     return f"token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
 
@@ -195,9 +195,9 @@ def _from_table(name: str, table: object) -> list[Token]:
 def _texts(value: object, place: str, key: str) -> list[str]:
     found = cast("list[object]", value) if isinstance(value, list) else [value]
     if key in ("profile", "rules") and len(found) != 1:
-        raise InvalidArgument(f"{place}: {key} is one text")
+        raise InvalidArgument(f"{place}: {key} must be one string")
     if not all(isinstance(one, str) and one for one in found):
-        raise InvalidArgument(f"{place}: {key} is a text, or a list of texts")
+        raise InvalidArgument(f"{place}: {key} must be a string or a list of strings")
     return cast("list[str]", found)
 
 
@@ -208,7 +208,7 @@ def _refuse_contradictions(tokens: Iterable[Token]) -> None:
     for token in tokens:
         other = seen.setdefault(token.token, token)
         if other is not token:
-            raise InvalidArgument(f"{token.place}: the token of {other.place} again")
+            raise InvalidArgument(f"{token.place}: the same token as in {other.place}")
         first = owners.setdefault(token.name, token)
         if first.choices != token.choices:
-            raise InvalidArgument(f"{token.place}: another choice for {token.name} than in {first.place}")
+            raise InvalidArgument(f"{token.place}: the options of {token.name} differ from those in {first.place}")

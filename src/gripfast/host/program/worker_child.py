@@ -1,6 +1,6 @@
 """The program that worker.py starts: answers requests on standard input by calling one function of one module.
 
-Hostile input may make that function run for ever, use all memory, or crash; in a separate process it can be stopped.
+Hostile input may make that function run forever, use all memory, or crash; in a separate process it can be stopped.
 """
 
 from __future__ import annotations

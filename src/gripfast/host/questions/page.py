@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Generator
 
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.program.places import private_directory, state_directory
 
 _NAME = "console"
@@ -55,7 +56,7 @@ def hidden_link(link: str) -> Generator[str]:
 def running_page() -> str | None:
     """The address of a page that is running; None if there is none."""
     try:
-        fd = os.open(state_directory() / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(state_directory() / _NAME, READ_FLAGS)
     except (OSError, RuntimeError):
         return None
     try:

@@ -39,6 +39,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.program.alive import PREFIX, held_lock, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.questions.question import (
@@ -252,7 +253,7 @@ class QuestionQueue:
     def _load(self, name: str) -> dict[str, Any] | None:
         """The content of one of our files; None if there is no such file, empty if it can't be read."""
         try:
-            fd = os.open(f"{self.directory}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = os.open(f"{self.directory}/{name}", READ_FLAGS)
         except FileNotFoundError:
             return None
         except OSError:

@@ -105,7 +105,7 @@ class RecordedCall:
 
 
 def _digest_or_none(value: Any) -> str | None:
-    """Raises ValueError for anything that is no SHA-256: it becomes part of a path."""
+    """Raises ValueError for anything that is not a SHA-256, since it becomes part of a path."""
     if value is not None and not (isinstance(value, str) and len(value) == 64 and value.isalnum()):
         raise ValueError("not a SHA-256")
     return value
@@ -117,7 +117,7 @@ class Reading:
 
     calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
     announced: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
-    """What calls that have not ended are about to change, as it was read; the line of the end has it all again."""
+    """What calls that have not ended have announced to change; the line of a call's end repeats all of it."""
     broken: int = 0
 
     def call(self, number: int) -> RecordedCall | None:
@@ -158,7 +158,7 @@ class CallsFile:
         self._looks = 0
 
     def look(self) -> int:
-        """Reads what is new. Gives the number of this look."""
+        """Reads what is new. Returns the number of this look."""
         with self._lock:
             return self._look()
 
@@ -220,7 +220,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def read_line(reading: Reading, value: Any) -> None:
-    """Takes one line. Raises one of UNREADABLE for what is none."""
+    """Takes one line. Raises one of UNREADABLE for anything else."""
     if "begins" in value:
         number = int(value["begins"])
         call = RecordedCall(number, float(value["time"]), str(value["tool"]), str(value["arguments"]), ended=False)

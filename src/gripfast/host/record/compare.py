@@ -59,7 +59,7 @@ def _words(state: PathState) -> str:
 
 
 def _text(record: Record, state: PathState) -> bytes | None:
-    """The content of a text; nothing is an empty one; None for what is no text or was not kept."""
+    """The content of a text file; empty if there was no file; None if it is not text or was not kept."""
     if state.kind == "absent":
         return b""
     data = record.contents.get(state.digest) if state.kind == "file" and state.size <= _TEXT_BYTES else None

@@ -34,7 +34,7 @@ class Contents:
         return digest is not None and os.path.exists(self.place(digest))
 
     def put(self, data: bytes) -> str:
-        """Keeps some bytes; gives their SHA-256."""
+        """Keeps some bytes. Returns their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
         if not self.has(digest):
             self._check_room(len(data))

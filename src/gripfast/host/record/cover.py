@@ -16,13 +16,13 @@ from dataclasses import replace
 
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.files.watch import Mark, PathChange, Watch
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.record.calls import PathDelta
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.git_blobs import GitBlobs
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.states import ABSENT, PathState, state_of
 
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HASHED_AT_ONCE = 2_000  # files a command changed whose content is read before its answer; more are read afterwards
 _MOST_WAITED = 10.0  # seconds the first command waits, as long as one file after the other is covered
 _STALLED = 3.0  # seconds without a file after which it does not wait any longer
@@ -46,7 +46,7 @@ class Cover:
         self._faults: dict[str, str] = {}
         self.copied: set[str] = set()
         self._done = threading.Event()
-        self._steps = 0  # files looked at so far: it moves as long as this does
+        self._steps = 0  # files looked at so far: as long as it grows, the work gets on
         self._mark: Mark | None = None
         self._closed = False
         self._threads: list[threading.Thread] = []
@@ -62,11 +62,11 @@ class Cover:
         self._threads.append(thread)
 
     def wait(self, seconds: float) -> bool:
-        """Whether everything is covered, waited for."""
+        """Waits so many seconds at most. Returns whether everything is covered."""
         return not self._threads or self._done.wait(seconds)
 
     def wait_while_it_moves(self) -> bool:
-        """Whether everything is covered, waited for as long as that can be expected soon."""
+        """Waits as long as the work gets on. Returns whether everything is covered."""
         started = moved = time.monotonic()
         steps = self._steps
         while not self.wait(_LOOK_EVERY):
@@ -138,7 +138,7 @@ class Cover:
                 self._digests[path] = (state.stamp, state.digest)
 
     def refresh(self, watch: Watch) -> None:
-        """Before a command: takes in what changed since the last one, by whatever hand."""
+        """Before a command: takes in what changed since the last one, whoever changed it."""
         mark, now = self._mark, watch.mark()
         if mark is None:
             return  # still at the first look, which takes everything in
@@ -166,7 +166,7 @@ class Cover:
         is_many = len(changes) > _HASHED_AT_ONCE
         for change in changes:
             if change.is_inside:
-                uncovered.append((change.path, "what is inside is not recorded"))
+                uncovered.append((change.path, "not recorded"))
                 continue
             before, why = (ABSENT, "") if change.before is None else self._before(change.path, change.before)
             after = ABSENT if change.after is None else self._after(change.path, change.after, is_many)
@@ -227,7 +227,7 @@ class Cover:
     def _captured(self, path: str) -> PathState:
         """A file as it is now, its content in the store unless it is too large."""
         try:
-            fd = os.open(path, _READ_FLAGS)
+            fd = os.open(path, READ_FLAGS)
         except OSError:
             return _lstat(path)
         try:

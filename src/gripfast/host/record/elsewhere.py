@@ -54,7 +54,7 @@ def line_for_others(value: dict[str, Any], server: str) -> bytes:
 
 
 def calls_everywhere(own: Sequence[RecordedCall], lines: Iterable[bytes]) -> tuple[list[SessionCall], int]:
-    """The calls of a session in their order: this machine's own, and those that other servers tell of in `lines`.
+    """The calls of a session in their order: this machine's own, and those that other servers report in `lines`.
     Also how many of the lines could not be read; they come from a store that others may write to."""
     known = {(call.number, call.time) for call in own}
     readings: dict[str, Reading] = {}
@@ -71,7 +71,7 @@ def calls_everywhere(own: Sequence[RecordedCall], lines: Iterable[bytes]) -> tup
         call = readings[server].call(number)
         if call is not None and (call.number, call.time) not in known:
             one = SessionCall(call, _name(server))
-            if one.key in theirs:  # a server that began to count anew, because its record was lost
+            if one.key in theirs:  # a server that counts from one again, because its record was lost
                 one = SessionCall(call, f"{one.server}#{_UNNAMED.sub('', server.partition(' ')[2])[:8]}")
             theirs[one.key] = one
     return _in_order([SessionCall(call) for call in own], list(theirs.values())), broken

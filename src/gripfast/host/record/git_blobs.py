@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.tree_index import IndexEntry
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.program.programs import find_program
 from gripfast.host.program.repository import waits_for_nobody
 from gripfast.text.below import is_below

@@ -68,9 +68,9 @@ class Record:
         self.redact = redact
         self.session = session
         self.fault: str | None = None
-        self.told_others: Callable[[dict[str, Any]], object] | None = None
+        self.on_line: Callable[[dict[str, Any]], object] | None = None
         """Is given each line about a call that has ended, for other servers."""
-        self._told: set[str] = set()
+        self._already_noted: set[str] = set()
         self._lock = threading.Lock()
         self._number = self._end = self._tidied = 0
         self._held = self._fd = -1
@@ -124,7 +124,7 @@ class Record:
             self.cover.start(watch)
 
     def be_ready(self, watch: Watch) -> bool:
-        """Before a command: whether all that it may change is covered, waited for as long as that moves on."""
+        """Before a command: waits as long as the cover grows. Returns whether all it may change is covered."""
         is_whole = False
         with self.noting:
             self.watch_with(watch)
@@ -160,7 +160,7 @@ class Record:
             if found or uncovered:
                 added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
                 self.append({"adds": staying.number, **added})
-                self.tell_others({"adds": staying.number, **added})
+                self.publish({"adds": staying.number, **added})
                 self._late += [one for one in uncovered if one not in self._late]
             staying.mark = mark
             if not is_running:
@@ -308,9 +308,9 @@ class Record:
             raise OSError(28, "no space left on the device")
         self._end += len(line)
 
-    def tell_others(self, value: dict[str, Any]) -> None:
-        if self.told_others is not None:
-            self.told_others(value)
+    def publish(self, value: dict[str, Any]) -> None:
+        if self.on_line is not None:
+            self.on_line(value)
 
     def notes(self, uncovered: Sequence[tuple[str, str]], *, has_changes: bool) -> str | None:
         """What an answer should say about its record; each thing once in a session, except that a change is not
@@ -318,14 +318,14 @@ class Record:
         notes: list[str] = []
         fault, self.fault = self.fault, None
         uncovered, self._late = [*self._late, *uncovered], []
-        if fault and (has_changes or f"fault {fault}" not in self._told):
-            self._told.add(f"fault {fault}")
+        if fault and (has_changes or f"fault {fault}" not in self._already_noted):
+            self._already_noted.add(f"fault {fault}")
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
         hidden, self._hidden = self._hidden, []
         if hidden:
             notes.append(f"[an earlier command changed, by another name of the file: {self._listed(hidden)}]")
-        new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._told]
-        self._told.update(f"{path} {why}" for path, why in new)
+        new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._already_noted]
+        self._already_noted.update(f"{path} {why}" for path, why in new)
         if new:
             shown = ", ".join(f"{self.fs.show_real(path)} ({why})" for path, why in new[:_NAMED])
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
@@ -422,7 +422,7 @@ class CallEntry:
         self._overlaps = True
 
     def decided(self, decision: str) -> None:
-        """Who let the call through: a rule, a person, or nobody had to."""
+        """Notes whether the call was allowed, and by which rule or person."""
         self._decision = self._record.redact(decision)
 
     # --- the witness ---
@@ -477,7 +477,7 @@ class CallEntry:
         return [*made, PathDelta(file.path, before, after, note)]
 
     def _kept(self, path: str, data: bytes | None) -> str:
-        """Puts a content into the store; why not, if not."""
+        """Puts a content into the store. Returns why it could not, if so."""
         if data is None:
             return ""
         if len(data) > self._record.options.largest_file:
@@ -513,7 +513,7 @@ class CallEntry:
         answer: str = "",
         undoes: Sequence[int] = (),
     ) -> str | None:
-        """Writes the call's line. Gives what the answer should say about that, if anything."""
+        """Writes the call's line. Returns what the answer should say about that, if anything."""
         with contextlib.suppress(ValueError):
             WITNESS.reset(self._token)
         self._record.command_ends(self)
@@ -523,22 +523,22 @@ class CallEntry:
             self.number,
             self._began,
             self._tool,
-            self._arguments,
-            self._decision,
-            (time.monotonic() - self._started) * 1000,
-            size,
-            -(-size // 4),
-            output_ref,
-            error,
-            merged(self._changes),
-            _said(uncovered),
-            tuple(undoes),
+            arguments=self._arguments,
+            decision=self._decision,
+            milliseconds=(time.monotonic() - self._started) * 1000,
+            answer_bytes=size,
+            answer_tokens=-(-size // 4),
+            output_ref=output_ref,
+            error=error,
+            changes=merged(self._changes),
+            uncovered=_said(uncovered),
+            undoes=tuple(undoes),
             answer=kept,
             printed=printed,
         )
         line = call.to_json()
         self._record.append(line)
-        self._record.tell_others(line)
+        self._record.publish(line)
         return self._record.notes(uncovered, has_changes=bool(self._changes))
 
 

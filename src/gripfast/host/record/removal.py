@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from gripfast.host.files.moving import with_all_below
 from gripfast.host.files.watch import Watch
 from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import Record
@@ -60,7 +61,7 @@ def _problem(pattern: str, loss: Loss, is_ignored: Callable[[str], bool], roots:
             return f"{path} is not recorded"
         if _is_made_again(path, is_ignored):
             continue
-        for entry in _entries(path):
+        for entry in with_all_below(path):
             count += 1
             if count > _MOST_ENTRIES:
                 return f"more than {_MOST_ENTRIES} files, too many to look through"
@@ -93,11 +94,3 @@ def _lost(path: str, loss: Loss) -> str | None:
     except OSError as error:
         return error.strerror
     return None if stat.S_ISDIR(found.st_mode) else loss(path, found)
-
-
-def _entries(path: str) -> Iterator[str]:
-    """A path and everything below it, no link followed."""
-    yield path
-    for folder, directories, files in os.walk(path):
-        for name in (*directories, *files):
-            yield os.path.join(folder, name)

@@ -12,11 +12,15 @@ import shutil
 import time
 from pathlib import Path
 
+from gripfast.host.kernel.folders import folders
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.records import dataclass
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
 _UNFINISHED = "unfinished"
+_TAIL = 64 * 1024
+# Quotes inside texts are escaped in the file, so this is never a part of one.
+_TIME = re.compile(rb',"time":([0-9]+(?:\.[0-9]+)?),')
 _DAY = 86_400.0
 _TIDY_SECONDS = 600.0
 
@@ -109,18 +113,24 @@ def bytes_of_all() -> int:
 
 
 def _changed(file: Path) -> float:
+    """When a file was last changed. Commands under Landlock can set every time of it but this one."""
     try:
-        return file.stat().st_mtime
+        return file.stat().st_ctime
     except OSError:
         return 0.0
 
 
 def last_used(directory: Path) -> float:
-    """When a session's record was last written."""
+    """When the last call of a session began, as its record says: commands can't write there, but may be able to set
+    the times of files. Without a call, when the record was made."""
+    file = directory / "calls.jsonl"
     try:
-        return (directory / "calls.jsonl").stat().st_mtime
+        with open(file, "rb") as opened:
+            opened.seek(max(0, os.fstat(opened.fileno()).st_size - _TAIL))
+            times = _TIME.findall(opened.read())
     except OSError:
         return 0.0
+    return float(times[-1]) if times else _changed(file)
 
 
 def hold(directory: Path) -> int:
@@ -171,8 +181,8 @@ def _stamp() -> Path:
 
 
 def tidy(options: RecordOptions) -> int:
-    """Removes the records that are too old, then the oldest until the rest fits; none that is in use. Gives the bytes
-    that are left."""
+    """Removes the records that are too old, then the oldest until the rest fits; none that is in use. Returns the
+    bytes that are left."""
     directories = [file.parent for file in (state_directory() / "record").glob("*/*/calls.jsonl")]
     sizes = {directory: _size(directory) for directory in directories}
     total = sum(sizes.values())
@@ -199,7 +209,7 @@ def _removed(directory: Path) -> bool:
 
 def _size(directory: Path) -> int:
     total = 0
-    for above, _, names in os.walk(directory):
+    for above, _, names in folders(directory):
         for name in names:
             with contextlib.suppress(OSError):
                 total += os.lstat(os.path.join(above, name)).st_size

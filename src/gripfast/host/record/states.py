@@ -8,11 +8,11 @@ import stat
 from dataclasses import replace
 from typing import Any, Literal
 
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.records import dataclass
 
 Kind = Literal["absent", "file", "directory", "link", "other"]
 _KINDS = ("absent", "file", "directory", "link", "other")
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 
@@ -29,7 +29,7 @@ class PathState:
     stamp: tuple[int, int, int] | None = None
 
     def is_same(self, other: PathState) -> bool:
-        """Whether two states are one, as far as anybody can tell; unknown content is no evidence."""
+        """Whether two states are the same, as far as is known. Unknown content proves nothing."""
         if (self.kind, self.target) != (other.kind, other.target):
             return False
         if self.kind in ("absent", "link"):
@@ -100,7 +100,7 @@ def state_at(name: str, dir_fd: int | None = None, *, largest: int) -> PathState
             return replace(state, target=os.readlink(name, dir_fd=dir_fd))
         if state.kind != "file" or found.st_size > largest:
             return state
-        fd = os.open(name, _READ_FLAGS, dir_fd=dir_fd)
+        fd = os.open(name, READ_FLAGS, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except PermissionError:

@@ -1,4 +1,4 @@
-"""Several files changed as a whole: all of them or none, also under kill -9, with or without a record."""
+"""Changes several files together: all of them or none, even under kill -9, with or without a record."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _sweep(above: Path) -> None:
 
 
 def recover_changes(fs: ScopedFs) -> list[str]:
-    """Takes back what processes that are gone had begun in this workspace. Gives the paths that were concerned."""
+    """Takes back what processes that are gone had begun in this workspace. Returns the paths concerned."""
     try:
         return recover(fs, journals_directory(fs.roots[0]))
     except (OSError, RuntimeError):  # no home, or none that can be read

@@ -1,4 +1,4 @@
-"""Transaction: several paths become something else as a whole, or nothing does, also under kill -9.
+"""Transaction: changes several paths together or not at all, even under kill -9.
 
 All contents, old and new, are in the store before the first path is touched, and a journal says what was and what
 is to be. Whoever finds the journal of a process that is gone takes back what that had done.
@@ -28,6 +28,7 @@ from gripfast.host.files.atomic import STRAY_PREFIX, STRAY_SUFFIX, Fresh, locked
 from gripfast.host.files.beneath import ResolvedPath
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.kernel.libc import sync_file_system
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.program.places import private_directory
 from gripfast.host.record.contents import Contents
 from gripfast.host.record.states import ABSENT, PathState, state_at
@@ -51,7 +52,7 @@ _Look: TypeAlias = tuple[int, int, int, int, int, int]
 @dataclass(frozen=True, slots=True)
 class Step:
     """One path, by its absolute real name: what must be there before, and what is to be there after. The content of
-    `after` is in the store, by its digest. `lifted`: the name is protected, and a person has allowed this."""
+    `after` is in the store, by its digest. `lifted`: if the name is protected, it may be written nevertheless."""
 
     path: str
     before: PathState
@@ -60,16 +61,6 @@ class Step:
 
     def inverse(self) -> Step:
         return Step(self.path, self.after, self.before, self.lifted)
-
-
-def write_step(contents: Contents, path: str, before: PathState, data: bytes, mode: int) -> Step:
-    """A step that puts these bytes at a path."""
-    return Step(path, before, PathState("file", mode, contents.put(data), len(data)))
-
-
-def move_steps(source: str, before: PathState, target: str, replaced: PathState = ABSENT) -> list[Step]:
-    """The steps that move a path, over `replaced` if that is there."""
-    return [Step(source, before, ABSENT), Step(target, replaced, before)]
 
 
 class Transaction:
@@ -119,7 +110,7 @@ class Transaction:
         if step.after.kind == "file" and self._known.content(step.after.digest) is None:
             raise Conflict(f"the content for `{escaped(step.path)}` was not kept")
         if place is not None and step.before.kind == "file" and not self._contents.has(step.before.digest):
-            fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.dir_fd)
+            fd = os.open(place.name, READ_FLAGS, dir_fd=place.dir_fd)
             try:
                 if self._contents.put_file(fd) != step.before.digest:
                     raise Conflict(f"`{escaped(step.path)}` was changed just now; try again", retriable=True)
@@ -384,8 +375,12 @@ class _Applying:
                 raise Conflict(f"the directory of `{escaped(step.path)}` was removed just now")
             if not self._is_ours(place, step):
                 return
-            kind = step.after.kind
-            (self._put_file if kind == "file" else self._put_link if kind == "link" else _put_directory)(place, step)
+            if step.after.kind == "file":
+                self._put_file(place, step)
+            elif step.after.kind == "link":
+                self._put_link(place, step)
+            else:
+                _put_directory(place, step)
             if self._sync:
                 sync_directory(place.dir_fd)
 
@@ -400,7 +395,10 @@ class _Applying:
         with Fresh(place.dir_fd, nameless=place.stat is None) as fresh, _old_file(place, self._closer) as old:
             fresh.fill(data, old, sync=self._sync)
             os.fchmod(fresh.fd, step.after.mode)
-            (fresh.publish_new if place.stat is None else fresh.publish_over)(place.name)
+            if place.stat is None:
+                fresh.publish_new(place.name)
+            else:
+                fresh.publish_over(place.name)
 
     def _put_link(self, place: ResolvedPath, step: Step) -> None:
         stray = f"{STRAY_PREFIX}{secrets.token_hex(8)}{STRAY_SUFFIX}"
@@ -428,7 +426,7 @@ def _old_file(place: ResolvedPath, closer: _Closer) -> Generator[int | None]:
     fd = None
     if place.stat is not None and stat.S_ISREG(place.stat.st_mode):
         with contextlib.suppress(OSError):
-            fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.dir_fd)
+            fd = os.open(place.name, READ_FLAGS, dir_fd=place.dir_fd)
     try:
         yield fd
     finally:
@@ -454,7 +452,7 @@ def _chmod(place: ResolvedPath, mode: int) -> None:
 
 
 class _Journal:
-    """What is going on, on disk and locked as long as this process lives."""
+    """What a transaction is about to do, on disk and locked as long as this process lives."""
 
     def __init__(self, directory: Path, steps: Sequence[Step], contents: Path) -> None:
         name = secrets.token_hex(8)
@@ -486,7 +484,7 @@ def _dumped(steps: Sequence[Step], contents: Path) -> bytes:
 
 
 def recover(fs: ScopedFs, journals: Path) -> list[str]:
-    """Takes back what processes that are gone had begun. Gives the paths that were concerned."""
+    """Takes back what processes that are gone had begun. Returns the paths concerned."""
     paths: list[str] = []
     for file in sorted(journals.glob("*.json")) if journals.is_dir() else ():
         with contextlib.suppress(OSError), open(file, "rb") as opened:
@@ -509,13 +507,13 @@ def _sweep_unfinished(journals: Path) -> None:
 def _taken_back(fs: ScopedFs, file: Path, text: bytes) -> list[str]:
     try:
         value = json.loads(text)
+        if value["version"] != VERSION:
+            return []  # left to the version that wrote it
         steps = [
             Step(path, PathState.from_json(before), PathState.from_json(after), lifted == [True])
             for path, before, after, *lifted in value["steps"]
         ]
         contents = Contents(Path(value["contents"]), _ANY_SIZE)
-        if value["version"] != VERSION:
-            return []
     except (ValueError, KeyError, TypeError):
         file.rename(file.with_suffix(".unreadable"))
         return []
@@ -541,7 +539,7 @@ def _sweep(directory: str, targets: set[str | None]) -> None:
 
 def _is_left(path: str) -> bool:
     """Whether a file beside its place is locked by nobody: whoever writes one holds its lock."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, READ_FLAGS)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from gripfast.errors import InvalidArgument, NotFound, ToolError
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.watch import SKIPPED
 from gripfast.host.record.calls import PathDelta, RecordedCall
 from gripfast.host.record.git_blobs import ignored_below
@@ -25,7 +26,7 @@ _ANY_SIZE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A path that was put back: `removed`, `restored`, `mode restored`, or a directory of which only the name was."""
+    """A path that was put back: `removed`, `restored`, `mode restored`, or only the name of a directory."""
 
     path: str
     what: str
@@ -63,16 +64,19 @@ def undo(
     all: bool = False,
     dry_run: bool = False,
     save_mine: str | None = None,
+    by_person: bool = False,
 ) -> UndoResult:
     """Takes back the named calls, all, those since a time, or the last one that changed something.
 
     `paths` are absolute and choose among what those calls changed. A path that somebody else has changed since is
-    refused; with `save_mine` it is copied into that directory first and then put back.
+    refused; with `save_mine` it is copied into that directory first and then put back. A protected name is put back
+    if a person asks for it, as one may who could have allowed the change; CI files always, because git moves them in
+    the sandbox without a question.
     """
     record.collect(all=True)
     known = record.calls()
     chosen = _chosen(known, calls, since, all, [directory.real for directory in record.fs.scope.write])
-    plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None)
+    plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None, by_person)
     numbers = tuple(call.number for call in chosen)
     saved = tuple(map(record.fs.show_real, plan.foreign))
     result = UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved, kept=tuple(plan.kept))
@@ -109,7 +113,7 @@ def _chosen(
     every: bool,
     write: Sequence[str],
 ) -> list[RecordedCall]:
-    """The calls to take back, in their order. Unasked, none that changed only what may not be written any more, nor
+    """The calls to take back, in their order. By default none that changed only what may no longer be written, nor
     what git ignores: after an edit and a build, that is the edit."""
     if numbers is not None:
         missing = set(numbers) - {call.number for call in known}
@@ -121,7 +125,7 @@ def _chosen(
     undone = {number for call in known for number in call.undoes}
     left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
     if not left:
-        raise NothingToUndo("no call of this session has changed anything that is not undone already")
+        raise NothingToUndo("no call of this session changed anything that is not undone yet")
     here = [call for call in left if any(is_below(change.path, *write) for change in call.changes)] or left
     is_ignored = ignored_below(write)
     tracked = (call for call in reversed(here) if not all(is_ignored(change.path) for change in call.changes))
@@ -142,8 +146,10 @@ class _Plan:
         chosen: Sequence[RecordedCall],
         paths: tuple[str, ...],
         save_mine: bool,
+        by_person: bool,
     ) -> None:
-        self._record, self._known, self._save = record, known, save_mine
+        self._record, self._known, self._save, self._by_person = record, known, save_mine, by_person
+        self._places = ClosedPlaces(record.fs.scope)
         self.steps: list[Step] = []
         self.refused: list[Refused] = []
         self.kept: list[Refused] = []
@@ -173,7 +179,7 @@ class _Plan:
         self.refused.append(Refused(self._record.fs.show_real(path), reason))
 
     def _add(self, path: str, changes: Sequence[tuple[int, PathDelta]]) -> str | None:
-        """Plans one path; why not, if not."""
+        """Plans one path. Returns why it can't be put back, if so."""
         target = changes[0][1].before
         try:
             now = self._now(path)
@@ -191,8 +197,11 @@ class _Plan:
             reason or self._closed(os.path.dirname(path)) or (self._closed(path) if now.kind == "directory" else None)
         )
         if reason is None:
-            self.steps.append(Step(path, now, target))
+            self.steps.append(Step(path, now, target, self._is_lifted(path)))
         return reason
+
+    def _is_lifted(self, path: str) -> bool:
+        return self._by_person or not self._places.runs_here(path)
 
     def _closed(self, directory: str) -> str | None:
         """Why nothing can be put back in a directory that is there, by its permissions."""
@@ -205,7 +214,7 @@ class _Plan:
         """What is there; nothing, if a directory on the way is about to be put back."""
         at = time.time_ns()
         try:
-            with self._record.fs.writable_entry(path) as place:
+            with self._record.fs.writable_entry(path, lifted=self._is_lifted(path)) as place:
                 state = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
                 self.looks.add(path, place.stat, at)
                 return state

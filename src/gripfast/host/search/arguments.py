@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from gripfast.host.search.ignore_files import in_a_repository, rules_above
-from gripfast.host.search.records import SearchPlace
+from gripfast.host.search.search_types import SearchPlace
 
 
 def common_arguments(place: SearchPlace, include_ignored: bool) -> list[str]:

@@ -7,9 +7,9 @@ import time
 
 from gripfast.host.search.arguments import common_arguments, target, type_hint
 from gripfast.host.search.reached import is_reached_without_links
-from gripfast.host.search.records import GlobResult, SearchPlace
 from gripfast.host.search.ripgrep import TIMEOUT_SECONDS
 from gripfast.host.search.running import run_rg
+from gripfast.host.search.search_types import GlobResult, SearchPlace
 from gripfast.host.search.stop import Stop
 from gripfast.text.globs import Glob
 

@@ -12,9 +12,9 @@ from gripfast.host.search.arguments import common_arguments, target, type_hint
 from gripfast.host.search.hits import MAX_LINE_BYTES, ChosenLines, FileHits, FirstHits, HitLine, HitReader, window
 from gripfast.host.search.patterns import check_pattern, matching_arguments
 from gripfast.host.search.reached import is_reached_without_links
-from gripfast.host.search.records import GrepOptions, GrepResult, SearchPlace
 from gripfast.host.search.ripgrep import TIMEOUT_SECONDS, find_rg, knows_encoding
 from gripfast.host.search.running import RipgrepRun, run_rg
+from gripfast.host.search.search_types import GrepOptions, GrepResult, SearchPlace
 from gripfast.host.search.stop import Stop
 from gripfast.host.search.utf8_files import Utf8Files, is_utf8
 from gripfast.records import dataclass
@@ -86,7 +86,7 @@ def _passes(place: SearchPlace, options: GrepOptions) -> list[_EncodingPass]:
 def _search(
     place: SearchPlace, pattern: str, one: _EncodingPass, into: FirstHits, run: Callable[..., RipgrepRun]
 ) -> tuple[RipgrepRun, int]:
-    """Adds what one pass finds to the hits; gives how it ended, and how many binary files matched."""
+    """Adds what one pass finds to the hits. Returns how it ended, and how many binary files matched."""
     context = bool(one.options.before or one.options.after) and one.options.mode == "content"
     reader = HitReader(into, keep=one.keep, context=context)
     ended = run(_grep_arguments(place, pattern, one.options), reader.feed)

@@ -7,6 +7,8 @@ import os
 import stat
 from collections.abc import Iterable
 
+from gripfast.host.kernel.folders import folders
+
 _IN_GIT = ("exclude", "commondir")
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 
@@ -27,7 +29,7 @@ def in_a_repository(root: str) -> bool:
 def release_readers(root: str, more: Iterable[str]) -> None:
     """Ends the wait of an `rg` that opened a FIFO named like an ignore file: it waits for a writer, and gets one that
     says nothing. `more` are such files elsewhere."""
-    for folder, _, names in os.walk(root):
+    for folder, _, names in folders(root):
         for name in (*_IGNORE_FILES, *_IN_GIT):
             if name in names:
                 _release(os.path.join(folder, name))

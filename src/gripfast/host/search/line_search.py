@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import IO, TypeVar
 
 from gripfast.errors import Internal, InvalidArgument, InvalidRegex, ToolError
+from gripfast.host.search.patterns import regex_fault
 from gripfast.host.search.ripgrep import find_rg
 from gripfast.records import dataclass
 from gripfast.text.cut import character_start
@@ -30,7 +31,7 @@ _SHOWN = 2000  # bytes of one row
 _BEFORE = 500  # of them before the match
 _ROW = re.compile(rb"(\d+):(\d+):|(\d+)-")  # column and offset of a match, offset of a line of context
 
-# A whole file that is standard input has a name, too: by that ripgrep maps it instead of reading it.
+# A whole file as standard input also has a name, by which ripgrep can map it instead of reading it.
 _BY_NAME = "/proc/self/fd/0"
 
 Source = Callable[[int], int | Iterator[bytes]]
@@ -249,7 +250,7 @@ def _refused(pattern: str, errors: str) -> InvalidRegex | Internal:
     reason = errors.replace("rg: ", "").strip()
     if "regex" in reason or "pattern" in reason:
         shown = pattern if len(pattern) <= 80 else pattern[:80] + "..."
-        return InvalidRegex(f"the pattern `{shown}` can't be used: {reason[:400]}")
+        return InvalidRegex(f"the pattern `{shown}` can't be used: {regex_fault(errors.encode())[:400]}")
     return Internal(f"the search failed: {reason[:200] or 'ripgrep gave no reason'}")
 
 

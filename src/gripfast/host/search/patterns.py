@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from gripfast.errors import InvalidArgument, InvalidRegex
-from gripfast.host.search.records import GrepOptions
 from gripfast.host.search.ripgrep import ask, find_rg
+from gripfast.host.search.search_types import GrepOptions
 from gripfast.text.globs import compile_filter
 from gripfast.text.near import did_you_mean, near
 
@@ -35,18 +35,22 @@ def check_pattern(pattern: str, options: GrepOptions, *, roots: Iterable[str] | 
         return
     if options.type is not None and b"unrecognized file type" in errors:
         raise _unknown_type(rg, options.type)
-    raise InvalidRegex(
-        f"the pattern {_shortened(pattern)!r} is not a valid regex: {_reason(errors)}; "
-        "put a backslash before ( ) [ ] { } to find them literally"
-    )
+    raise InvalidRegex(f"the regex {_shortened(pattern)!r} can't be used: {regex_fault(errors)}")
 
 
-def _reason(errors: bytes) -> str:
+def regex_fault(errors: bytes) -> str:
+    """What ripgrep says against a regex, in short, and what to do."""
     text = errors.decode("utf-8", "replace").strip().removeprefix("rg: ")
+    if "look-around" in text.partition("\nConsider")[0]:
+        return "look-ahead and look-behind are not supported; search for less, then choose among the lines"
+    if "backreferences are not" in text:
+        return "backreferences are not supported; search for less, then choose among the lines"
     text = text.partition("\nConsider enabling PCRE2")[0]
     text = re.sub(r"(?s)\s*Consider enabling multiline mode with the --multiline.*", "; set multiline=true", text)
     text = re.sub(r"^regex parse error:\n(?:\s.*\n)*error: ", "", text)
-    return text.strip()
+    literal = re.search("unclosed|unopened|repetition|capture group|flag", text)
+    advice = "; put a backslash before ( ) [ ] { } * + ? to find them literally" if literal else ""
+    return f"{text.strip()}{advice}"
 
 
 def _shortened(text: str) -> str:

@@ -7,6 +7,8 @@ import os
 import stat
 from collections.abc import Generator
 
+from gripfast.host.kernel.regular import READ_FLAGS
+
 
 def is_reached_without_links(root: int, path: str) -> bool:
     """Whether no link is on the way to a path that an unconfined rg returned. A last check, not a proof."""
@@ -20,7 +22,7 @@ def is_reached_without_links(root: int, path: str) -> bool:
 def open_without_links(root: int, path: str) -> int:
     """A descriptor to read a path from; OSError if a link is on the way. Opening a FIFO does not block."""
     with _directory_of(root, path) as (directory, name):
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        return os.open(name, READ_FLAGS, dir_fd=directory)
 
 
 @contextlib.contextmanager

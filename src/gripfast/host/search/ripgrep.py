@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 
 from gripfast.errors import Internal
-from gripfast.host.kernel.shortage import shortages_told
+from gripfast.host.kernel.shortage import shortages_as_errors
 from gripfast.text.below import is_below
 
 TIMEOUT_SECONDS = 20.0
@@ -61,7 +61,7 @@ def _executables(directory: str) -> Iterable[str]:
 
 def _version(rg: str) -> int | None:
     try:
-        with shortages_told():
+        with shortages_as_errors():
             output = ask(rg, ["--version"])[1]
     except (OSError, subprocess.TimeoutExpired):
         return None

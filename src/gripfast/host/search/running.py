@@ -19,8 +19,8 @@ from gripfast.errors import Cancelled
 from gripfast.host.kernel.confine import Child, start_confined
 from gripfast.host.program.repository import git_files
 from gripfast.host.search.ignore_files import release_readers, rules_above
-from gripfast.host.search.records import SearchPlace
 from gripfast.host.search.ripgrep import find_rg
+from gripfast.host.search.search_types import SearchPlace
 from gripfast.host.search.stop import Stop
 from gripfast.records import dataclass
 

@@ -11,7 +11,7 @@ from gripfast.host.shell.broker import CHUNK
 from gripfast.host.shell.ended import Ended
 from gripfast.host.shell.job import Job
 from gripfast.host.shell.pump import Pump
-from gripfast.host.shell.shared import Begun, nothing_begun
+from gripfast.host.shell.shared import BegunSecret, no_secret_begun
 from gripfast.records import dataclass
 from gripfast.text.cut import unfinished
 
@@ -35,11 +35,11 @@ class Background:
     length: int | None = None
     fault: ToolError | None = None
     pump: Pump | None = None  # of a command that began in the foreground
-    handed_at: float | None = None  # when an answer last said that it is still running, by the monotonic clock
-    told: bool = False  # whether an answer has reported how it ended
+    handed_over_at: float | None = None  # when an answer last said that it is still running, by the monotonic clock
+    end_reported: bool = False  # whether an answer has reported how it ended
     ended_by_user: bool = False  # whether the user asked to end it, not the model
-    off_board: bool = False  # whether the board knows how it ended
-    begun: Begun = nothing_begun
+    end_on_board: bool = False  # whether the board knows how it ended
+    begun_secret: BegunSecret = no_secret_begun
 
     def end_output(self) -> None:
         """Takes what was printed before the command ended, and nothing that comes later."""
@@ -63,7 +63,7 @@ class Background:
             return size
         start = max(0, size - _LOOK_BACK)
         data = self.read(start, size - start)
-        return size - max(unfinished(data), self.begun(data))
+        return size - max(unfinished(data), self.begun_secret(data))
 
     @property
     def full(self) -> bool:
@@ -86,7 +86,8 @@ class Background:
         spool.close()
 
     def news(self, offset: int | None = None) -> Iterator[bytes]:
-        """What was printed since the last look, or after `offset` lines, in pieces. It is then seen."""
+        """What was printed since the last look, or after `offset` lines (negative: from the end), in pieces. It is
+        then seen."""
         end = self.ready
         start = self.start_of(offset)
         self.seen = end
@@ -94,7 +95,20 @@ class Background:
 
     def start_of(self, offset: int | None) -> int:
         """Where the output after `offset` lines begins, or that which was not looked at yet."""
-        return self.seen if offset is None else self._line_start(offset, self.ready)
+        if offset is None:
+            return self.seen
+        end = self.ready
+        return self._line_start(offset if offset >= 0 else max(0, self.line_count + offset), end)
+
+    @property
+    def line_count(self) -> int:
+        """How many lines can be shown; the last one may go on."""
+        end = self.ready
+        return self.lines_before(end) + (end > 0 and self.read(end - 1, 1) != b"\n")
+
+    def lines_before(self, end: int) -> int:
+        """How many lines end before a place in the output."""
+        return sum(piece.count(b"\n") for piece in self.pieces(0, end))
 
     def pieces(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:

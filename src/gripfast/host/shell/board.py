@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gripfast.errors import Internal, NotFound
+from gripfast.host.kernel.regular import read_regular
 from gripfast.host.program.alive import PREFIX, is_alive, own_lock
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.records import dataclass
@@ -238,9 +239,7 @@ def _put(name: str, data: bytes) -> None:
 
 def _load(name: str) -> bytes | None:
     try:
-        fd = os.open(_directory() / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            return file.read(2 * TAIL)
+        return read_regular(f"{_directory()}/{name}", 2 * TAIL)
     except OSError:
         return None
 

@@ -17,6 +17,7 @@ that nobody is waiting any more. Messages are fields joined by NUL bytes; descri
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import select
@@ -55,6 +56,7 @@ LAST_GRACE_SECONDS = 0.5
 SWEEP_SECONDS = 10.0
 SETTLE_SECONDS = 0.05
 _LOOKS = 20
+_ROUNDS = 20  # of removing: each opens one more level of directories that are closed
 _FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.01, 1.0
 # A command goes before the server when memory is short.
 OOM_SCORE = b"500"
@@ -63,7 +65,14 @@ _MAX_FDS = 6
 _AF_INET, _SOCK_STREAM = 2, 1
 _SCM_RIGHTS, _SOL_SOCKET = 1, 1 if LINUX else 0xFFFF
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTRICT_SELF = 24, 36, 38, 446
-_PR_SET_DUMPABLE = 4
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP = 4, 22
+_SECCOMP_FILTER, _SECCOMP_ALLOW, _SECCOMP_ERRNO = 2, 0x7FFF0000, 0x00050000
+_LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06  # steps of BPF
+# prlimit64 by machine: pairs of an architecture that it runs, as audit(7) numbers them, and the number of the call.
+_PRLIMIT = {
+    "x86_64": ((0xC000003E, 302), (0xC000003E, 302 | 1 << 30), (0x40000003, 340)),
+    "aarch64": ((0xC00000B7, 261), (0x40000028, 369)),
+}
 # chown, dac_override, fowner, fsetid: what a root user's command needs for files that belong to somebody else.
 ROOT_KEEPS = (0, 1, 3, 4)
 
@@ -99,6 +108,7 @@ def _become_broker(requests: int, landlock: int, inside: Sequence[str]) -> None:
             _prefer_for_oom(OOM_SCORE)  # the ruleset won't let a supervisor do it
             drop_powers()
             restrict(landlock)
+            _leave_limits_of_others()
         serve(requests)
     finally:
         os._exit(1)
@@ -138,16 +148,19 @@ def _next_word(live: int) -> bytes:
 def _remove(directory: str) -> None:
     import shutil  # noqa: PLC0415 - once, at the end: its imports would double the start-up
 
-    for _ in range(3):
-        shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(os.path.dirname(path)))
+    for _ in range(_ROUNDS):
+        if os.path.lexists(directory):
+            shutil.rmtree(directory, onerror=lambda _, path, __: _unlock(path, directory))
 
 
-def _unlock(directory: str) -> None:
-    """Opens a directory that its owner has no permission to enter, so that the next round can empty it."""
-    try:
-        os.chmod(directory, 0o700, follow_symlinks=False)
-    except (OSError, NotImplementedError):
-        return
+def _unlock(path: str, within: str) -> None:
+    """Opens what could not be removed, and the directory it is in, so that the next round can remove it; nothing
+    outside of `within`."""
+    for place in {path, os.path.dirname(path)} if path != within else {within}:
+        try:
+            os.chmod(place, 0o700, follow_symlinks=False)
+        except (OSError, NotImplementedError):
+            continue
 
 
 # ---- the broker ----
@@ -163,6 +176,7 @@ def serve_inside(requests: int, landlock: int, checks: int, listens: int) -> Non
         return
     if landlock >= 0:
         restrict(landlock)
+    _leave_limits_of_others()
     serve(requests, _opened_door() if listens else None)
 
 
@@ -190,7 +204,8 @@ def _misplaced(checks: int) -> bytes:
         fields = file.read().split(b"\0")[:-1]
     with open("/proc/self/mountinfo", "rb") as file:
         mounted = {_unescaped(line.split(b" ")[4]) for line in file}
-    for path, kind, device, inode in zip(*(iter(fields),) * 4, strict=True):
+    for start in range(0, len(fields), 4):
+        path, kind, device, inode = fields[start : start + 4]
         if not (_is_as_seen(path, kind, device, inode) and path in mounted):
             return path
     return b""
@@ -647,6 +662,35 @@ def restrict(ruleset: int) -> None:
     os.close(ruleset)
 
 
+def _leave_limits_of_others() -> None:
+    """From now on prlimit(2) works for the caller alone. With it a command could take descriptors, files or processor
+    time from the server and from whoever cleans up after it: any process of the same user may. Where the kernel has
+    no seccomp(2), nothing changes."""
+    import ctypes  # noqa: PLC0415 - only where there is something to call
+    import struct  # noqa: PLC0415
+
+    calls = _PRLIMIT.get(os.uname().machine, ())
+    steps = [step for arch, number in calls for step in _refusing_others(arch, number)]
+    program = b"".join(struct.pack("HBBI", *step) for step in (*steps, (_RETURN, 0, 0, _SECCOMP_ALLOW)))
+    code = ctypes.create_string_buffer(program, len(program))
+    whole = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
+    _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, whole, 0, 0)
+
+
+def _refusing_others(arch: int, number: int) -> list[tuple[int, int, int, int]]:
+    """Steps of a BPF program that refuse a system call whose first argument, a process, is not 0. They read fields of
+    `struct seccomp_data` by their offsets, and jump over as many steps as the two numbers say: if equal, if not."""
+    return [
+        (_LOAD, 0, 0, 4),  # the architecture
+        (_IF_EQUAL, 0, 5, arch),
+        (_LOAD, 0, 0, 0),  # the number of the call
+        (_IF_EQUAL, 0, 3, number),
+        (_LOAD, 0, 0, 16 if sys.byteorder == "little" else 20),  # its first argument
+        (_IF_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _SECCOMP_ERRNO | errno.EPERM),
+    ]
+
+
 def _libc() -> CDLL:
     """The C library. The broker loads it once, so that every supervisor has it when it is forked."""
     import ctypes  # noqa: PLC0415 - only where there is something to call
@@ -676,7 +720,7 @@ def reap() -> dict[int | None, int]:
 
 def sweep(spare: Iterable[int] = ()) -> list[bytes]:
     """Ends every descendant except `spare` and what is below those: stop them all, kill them all, again, until
-    none is left. Gives what could not be ended (a process of another user, one stuck in the kernel)."""
+    none is left. Returns what could not be ended (a process of another user, one stuck in the kernel)."""
     spare = set(spare)
     until = time.monotonic() + SWEEP_SECONDS
     pause = 0.0005

@@ -84,7 +84,7 @@ class BrokerConnection:
 
     def holds(self, walls: Walls) -> bool:
         """Whether it is alive and its walls are the ones wanted now."""
-        return self._warden.poll() is None and (self._sandbox.level == "none" or walls == self.walls)
+        return self._warden.poll() is None and (not self._sandbox.confines or walls == self.walls)
 
     async def ready(self) -> None:
         with anyio.move_on_after(_START_SECONDS):
@@ -127,10 +127,10 @@ class BrokerConnection:
             if receive(self._requests) != [b"buried", name.encode()]:
                 raise ConnectionResetError("the broker is gone")
 
-    def close(self, keep: bool, look: bool = False) -> None:
-        """Hangs up. The warden ends whatever is left, and removes the temporary directory unless told to keep it.
-        `look`: then it starts the last look, which so happens even if the server is killed now."""
-        if keep and self._release.alive:
+    def close(self, look: bool = False) -> None:
+        """Hangs up. The warden ends whatever is left. It keeps the temporary directory, which it would remove if the
+        server were killed. `look`: then it starts the last look, which happens even if the server is killed now."""
+        if self._release.alive:
             with contextlib.suppress(OSError):
                 os.write(self._live, b"l" if look else b"k")
         self._release()
@@ -182,7 +182,7 @@ def _spawn_warden(
 
 def _ruleset(walls: Walls, sandbox: Sandbox, network: Network) -> int:
     if sandbox.level == "landlock":
-        write = [*walls.allowed, walls.temporary, *filter(None, [walls.caches.folder])]
+        write = [*walls.allowed, walls.temporary, *walls.caches.folders]
         return write_ruleset(write, walls.hidden, network=network.kind == "on")
     return scope_ruleset() if sandbox.level == "bwrap" else -1
 

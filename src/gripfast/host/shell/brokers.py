@@ -13,10 +13,10 @@ from anyio import CancelScope, to_thread
 
 from gripfast.errors import Internal, SandboxViolation
 from gripfast.host.files.closed import ClosedName, ClosedNames
-from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
-from gripfast.host.kernel.shortage import shortages_passed_over
+from gripfast.host.kernel.shortage import shortages_ignored
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
 from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.ci_files import CiFiles
@@ -31,7 +31,7 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
-from gripfast.host.shell.unfinished import Journal
+from gripfast.host.shell.unfinished import LastLookFile
 from gripfast.host.shell.walls import Walls, walls_of, with_private_settings
 from gripfast.text.below import is_below
 
@@ -61,7 +61,7 @@ class Brokers:
         self.suspect = False
         """Whether a command may have run since the last look."""
         self.suspect_of_ci = False
-        """The same of a command for which CI files were not closed."""
+        """The same for a command to which CI files were not closed."""
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
@@ -71,7 +71,7 @@ class Brokers:
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
-        self._journal = Journal(scope, mark)
+        self._journal = LastLookFile(scope, mark)
         self._in_use: dict[bool, BrokerConnection] = {}
         """The broker for commands that name git, and the one for others: the same if there are no CI files."""
         self._retired: list[BrokerConnection] = []
@@ -86,11 +86,11 @@ class Brokers:
     @property
     def tmpdir(self) -> str:
         """The same directory as commands name it: $TMPDIR."""
-        return "/tmp" if self._sandbox.level == "bwrap" else self.temporary
+        return "/tmp" if self._sandbox.has_private_tmp else self.temporary
 
     def path(self) -> str:
         """PATH for the next command: an environment that was made since the last is on it."""
-        return command_path(self._roots, sandboxed=self._sandbox.level != "none")
+        return command_path(self._roots, sandboxed=self._sandbox.confines)
 
     async def current(self, *, for_git: bool = False) -> BrokerConnection:
         """The broker in use, or a new one where there is none or its walls are out of date. `for_git`: the command
@@ -101,15 +101,15 @@ class Brokers:
             walls = await to_thread.run_sync(self._walls, for_git)
             broker = next((broker for broker in self._in_use.values() if broker.holds(walls)), None)
             if broker is None:
-                self._retire(for_git)
+                self._take_out_of_use(for_git)
                 broker = await self._start(walls, for_git)
             if self._in_use.get(for_git) is not broker:
-                self._retire(for_git)
+                self._take_out_of_use(for_git)
                 self._in_use[for_git] = broker
             return broker
 
-    def _retire(self, for_git: bool) -> None:
-        """Takes a broker out of use, unless other commands use the same."""
+    def _take_out_of_use(self, for_git: bool) -> None:
+        """Starts no more commands with a broker; it is closed when its last one has ended."""
         old = self._in_use.pop(for_git, None)
         if old is not None and old not in self._in_use.values():
             self._retired.append(old)
@@ -118,7 +118,7 @@ class Brokers:
         """After a command: takes out the protected names that it, or one in the background, made. `running`: the
         brokers of commands that go on."""
         self.suspect_of_ci = any(map(judges_ci, running))
-        if self._sandbox.level != "none" and self._seen is not None:
+        if self._sandbox.confines and self._seen is not None:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
             if not self.suspect_of_ci:
@@ -127,10 +127,10 @@ class Brokers:
         return taken
 
     def _take_late_names(self) -> None:
-        """What commands made. Only what was there before them, or may stay, is known to the next look."""
+        """Takes out what commands made. The next look knows only what was there before them, or may stay."""
         assert self._seen is not None, "somebody looked before the command"
         self._taken += self._copies.take_new() if self._copies else []
-        looks = [self._look_again()]  # one for all: each costs a stat of every directory
+        looks = [self._look_again()]  # shared by all that follows: each look costs a stat of every directory
         self._taken += self._ci.settle(looks[0], goes_on=self.suspect_of_ci)
         if self._settings is not None:
             self._taken += self._settings.settle()
@@ -178,7 +178,7 @@ class Brokers:
         return walls if are_copies or not self._may_link else self._with_settings(walls)
 
     def _loose(self, level: str) -> Made:
-        """What commands made, as far as nobody else knows it better."""
+        """What commands made: as the last look found it, or as earlier sessions remembered it."""
         if self._seen is not None:
             return self._seen.loose
         return remembered(self._roots) if level in ("bwrap", "landlock") else {}
@@ -195,7 +195,7 @@ class Brokers:
 
     def _unseen(self) -> tuple[str, ...]:
         """The directories that commands write and nobody looks through, also by the name that commands know."""
-        shared = ["/dev/shm", *(["/tmp"] if self._sandbox.level == "bwrap" else [])]
+        shared = ["/dev/shm", *(["/tmp"] if self._sandbox.has_private_tmp else [])]
         unseen = [place for place in shared if not any(is_below(root, place) for root in self._roots)]
         return self._tmp.path(), os.path.realpath(caches_folder()), *unseen
 
@@ -230,7 +230,7 @@ class Brokers:
             try:
                 yield broker, copies
             finally:
-                await _retire(broker, keep=True)
+                await _close(broker)
         except MisplacedError:
             raise Internal("the workspace was moved just now; try again", retriable=True) from None
         finally:
@@ -240,23 +240,25 @@ class Brokers:
     async def _started(self, walls: Walls, copies: Copies | None = None) -> BrokerConnection:
         variables = command_environment(temporary=self.tmpdir, allow=self._allow, roots=self._roots)
         variables |= dict(walls.caches.variables)
+        if self._sandbox.confines:  # caches are mounts of their own: uv could not link from them, and would warn
+            variables.setdefault("UV_LINK_MODE", "copy")
         variables[MARK] = self._mark
         sandbox = await to_thread.run_sync(within_network, self._sandbox, self._network)
-        last_look = self._journal.program() if self._sandbox.level != "none" and copies is None else []
+        last_look = self._journal.program() if self._sandbox.confines and copies is None else []
         broker = await to_thread.run_sync(
             BrokerConnection, walls, sandbox, variables, copies, self._network, last_look
         )
         try:
             await broker.ready()
         except BaseException:
-            await _retire(broker, keep=True)
+            await _close(broker)
             raise
         return broker
 
     async def lose(self, broker: BrokerConnection) -> None:
         """The broker is gone or does not answer: its warden ends all that is left of it."""
         self._in_use = {kind: other for kind, other in self._in_use.items() if other is not broker}
-        await _retire(broker, keep=True)
+        await _close(broker)
         if not self._in_use and not self._retired:
             await to_thread.run_sync(sweep_marked, self._mark)
 
@@ -265,7 +267,7 @@ class Brokers:
         unused = [broker for broker in self._retired if broker not in in_use]
         self._retired = [broker for broker in self._retired if broker in in_use]
         for broker in unused:
-            await _retire(broker, keep=True)
+            await _close(broker)
 
     def start_no_more(self) -> None:
         """From now on commands are refused; what runs goes on."""
@@ -277,8 +279,8 @@ class Brokers:
         brokers = [*dict.fromkeys((*self._retired, *self._in_use.values()))]
         self._in_use, self._retired = {}, []
         for broker in brokers:
-            await _retire(broker, keep=True, look=self.suspect and broker is brokers[-1])
-        with shortages_passed_over():
+            await _close(broker, look=self.suspect and broker is brokers[-1])
+        with shortages_ignored():
             await to_thread.run_sync(self._last_look)
             self._journal.remove()
 
@@ -304,6 +306,6 @@ def judges_ci(broker: BrokerConnection) -> bool:
     return broker.level == "landlock" or bool(broker.walls.judged)
 
 
-async def _retire(broker: BrokerConnection, *, keep: bool, look: bool = False) -> None:
+async def _close(broker: BrokerConnection, *, look: bool = False) -> None:
     with CancelScope(shield=True):
-        await to_thread.run_sync(broker.close, keep, look)
+        await to_thread.run_sync(broker.close, look)

@@ -19,19 +19,20 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from gripfast.host.kernel.folders import folders
 from gripfast.host.program.places import cache_directory, private_directory
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
 LIMIT_BYTES = 10 * 1024**3
 _TRIM_EVERY_SECONDS = 24 * 3600
-_MASKED = ("/tmp", "/run")  # replaced as a whole: nothing of the user's is there
+_MASKED = ("/tmp", "/run")  # replaced as a whole: the user has nothing of their own there
 _MOST_SHOWN = 200  # of the user's own entries in one cache directory
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCache:
-    """Where a tool keeps its cache. `ours` are the names in it that are private to commands, nothing: all of them.
+    """Where a tool keeps its cache. `ours` are the names in it that are private to commands; if empty, all are.
     `variable` is the tool's own setting for it, and the folder of ours to set it to."""
 
     home: str
@@ -97,10 +98,11 @@ _INSTALLED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What a sandbox adds for caches: `over` are pairs of our directory and the user's, `shown` is what of the user's
-    stays readable there, `variables` are set for tools that take their cache from the environment."""
+    """What a sandbox adds for caches: `folders` are ours (one or none), `over` are pairs of our directory and the
+    user's, `shown` is what of the user's stays readable there, `variables` are set for tools that take their cache
+    from the environment."""
 
-    folder: str = ""
+    folders: tuple[str, ...] = ()
     over: tuple[tuple[str, str], ...] = ()
     shown: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
@@ -126,7 +128,7 @@ def caches_for(level: str, write: Sequence[str]) -> Caches:
     installed = tuple((name, f"{folder}/{place}") for name, place in _INSTALLED.items())
     if level == "landlock":
         named = tuple((name, f"{folder}/{place}") for name, place in _VARIABLES.items())
-        return Caches(folder, variables=(*named, *installed))
+        return Caches((folder,), variables=(*named, *installed))
     over = _laid_over(folder, write)
     return replace(over, variables=(*over.variables, *installed))
 
@@ -151,7 +153,7 @@ def _laid_over(folder: str, write: Sequence[str]) -> Caches:
             shown += _shown(place, tool)
         elif tool.variable:
             variables.append((tool.variable, os.path.join(ours, tool.folder).rstrip("/")))
-    return Caches(folder, tuple(over), tuple(shown), tuple(variables))
+    return Caches((folder,), tuple(over), tuple(shown), tuple(variables))
 
 
 def _place(tool: ToolCache) -> str:
@@ -177,7 +179,7 @@ def _shown(place: str, tool: ToolCache) -> Iterator[str]:
 def caches_size(place: Path | None = None) -> int:
     """How many bytes the caches of commands take, of all workspaces or one."""
     total = 0
-    for folder, _, names in os.walk(place or caches_folder()):
+    for folder, _, names in folders(place or caches_folder()):
         for name in names:
             try:
                 total += os.lstat(os.path.join(folder, name)).st_blocks * 512
@@ -193,7 +195,7 @@ def clear_caches() -> None:
 
 def _remove(place: Path) -> None:
     """Also directories without write permission: that is how go keeps its modules."""
-    for folder, _, _ in os.walk(place):
+    for folder, _, _ in folders(place):
         with suppress(OSError):
             os.chmod(folder, 0o700)
     shutil.rmtree(place, ignore_errors=True)

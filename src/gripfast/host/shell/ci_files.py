@@ -16,13 +16,22 @@ from dataclasses import field
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitdirs import common_directory, named_directory
-from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
-from gripfast.host.program.git_view import GitView, TrackedFile, Unsure, WorkTree, object_name, time_of_files
+from gripfast.host.kernel.regular import beginning_of
+from gripfast.host.program.git_view import (
+    GitView,
+    TrackedFile,
+    Unsure,
+    WorkTree,
+    index_entries,
+    object_name,
+    time_of_files,
+)
 from gripfast.host.shell.quarantine import (
     CHANGED,
     Quarantined,
-    make_directory,
+    restore,
+    restore_mode,
     take_out,
     through_parent,
     was_released,
@@ -45,7 +54,7 @@ def names_git(command: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What a file said, and how it was."""
+    """A file's content, mode and stamp."""
 
     stamp: tuple[int, ...]
     content: bytes
@@ -54,7 +63,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class _Now:
-    """A file after a command: `copy` is None for one that is absent, or `is_odd`: no plain file."""
+    """A file after a command. `copy` is None if it is absent, or `is_odd`: not a plain file."""
 
     copy: _Copy | None
     is_odd: bool
@@ -156,7 +165,7 @@ class CiFiles:
         for name in new:
             if not any(is_below(path, name) for path in kept) and not (goes_on and self._is_at_work(name)):
                 taken.append(take_out(name, _MADE))
-        # What is in the way goes before what was there comes back.
+        # First removes what is in the way, then restores what was there.
         for path, copy in sorted(changed.items(), key=lambda one: one[1] is not None):
             if path in kept:
                 self._accept(path, kept[path])
@@ -185,7 +194,7 @@ class CiFiles:
             self._knows(path, copy.content)
 
     def _moved_by_git(self, paths: Sequence[str]) -> dict[str, _Copy | None]:
-        """The files that may stay as they are now, each with that; None: it may be absent."""
+        """The files that may stay as they are now, each with its content; None: the file may stay away."""
         kept: dict[str, _Copy | None] = {}
         by_tree: dict[str, list[str]] = {}
         for path in paths:
@@ -202,7 +211,7 @@ class CiFiles:
         return kept
 
     def _was_there(self, path: str, now: _Copy) -> bool:
-        """Whether a file has said this before, and who may do what with it is as it was."""
+        """Whether a file has had this content before, and its permissions are as they were."""
         before = self.copies.get(path)
         is_plain = before is None or not (
             (now.mode & ~before.mode & ~_PLAIN_MODE) or (now.mode ^ before.mode) & stat.S_IRWXU
@@ -215,7 +224,7 @@ class CiFiles:
     def _moved_in(self, tree: WorkTree, paths: Sequence[str]) -> dict[str, _Copy | None]:
         view = GitView(tree, self._began)
         inner = {path: path.removeprefix(f"{tree.path}/") for path in paths}
-        entries = view.entries([*inner.values()])
+        entries = index_entries(tree, [*inner.values()])
         kept: dict[str, _Copy | None] = {}
         unsure: dict[str, str] = {}
         for path, name in inner.items():
@@ -243,7 +252,7 @@ class CiFiles:
         if copy is None:
             yield take_out(path, _MADE)
         else:
-            yield from _restored(path, copy, self._reason(path, now))
+            yield _restored(path, copy, self._reason(path, now))
 
     def _reason(self, path: str, now: _Copy | None) -> str:
         """Why a file is put back; and what to do where git has its new content already."""
@@ -252,7 +261,7 @@ class CiFiles:
         if tree is not None and now is not None:
             name = path.removeprefix(f"{tree.path}/")
             with suppress(Unsure):
-                entry = GitView(tree, self._began).entries([name]).get(name)
+                entry = index_entries(tree, [name]).get(name)
             if entry is not None and _is_entry(now, entry):
                 return f"{CHANGED}; git has the new content, so don't commit the file as it is now: {_REMEDY} {name}"
         return CHANGED
@@ -274,7 +283,7 @@ def _trees(closed: Sequence[ClosedName], made: Collection[str]) -> Iterator[tupl
 
 
 def _files(name: str, closed: Sequence[ClosedName], *, unseal: bool) -> Iterator[str]:
-    """What is at or below a CI name and is no directory, without what is closed for itself."""
+    """Everything at or below a CI name except directories and names that are closed themselves."""
     inner = {other.path for other in closed if other.kind != "denied" and other.path != name}
     return _below(name, inner, [_MOST_FILES + 1], unseal=unseal)
 
@@ -299,7 +308,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _blocks(path: str) -> bool:
-    """Whether something that is no directory is where one must be."""
+    """Whether something else is where a directory must be."""
     return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
 
 
@@ -339,26 +348,14 @@ def _is_entry(copy: _Copy, entry: TrackedFile) -> bool:
 
 
 def _is_stored(view: GitView, copy: _Copy) -> bool:
-    """Whether git has what a file said: nothing is lost with the file."""
+    """Whether git has a file's content, so that nothing is lost with the file."""
     contents = (copy.content, copy.content.replace(b"\r\n", b"\n"))
     return any(view.has(object_name(content, length)) for content in contents for length in (40, 64))
 
 
-def _restored(path: str, copy: _Copy, reason: str) -> Iterator[Quarantined | None]:
+def _restored(path: str, copy: _Copy, reason: str) -> Quarantined | None:
     now = _now(path).copy
-    if now is not None and now.content == copy.content:  # the mode alone
-        with suppress(OSError), through_parent(path) as place:
-            os.chmod(place, copy.mode)
-        return
-    item = take_out(path, reason) if os.path.lexists(path) else None
-    with suppress(OSError):
-        make_directory(os.path.dirname(path))
-        with through_parent(path) as place:
-            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, copy.mode)
-            try:
-                with open(fd, "wb") as file:
-                    file.write(copy.content)
-                    os.fchmod(fd, copy.mode)
-            except OSError:  # a full disk: the next look tries again
-                os.unlink(place)
-    yield item
+    if now is None or now.content != copy.content:
+        return restore(path, copy.content, copy.mode, reason)
+    restore_mode(path, copy.mode)
+    return None

@@ -1,4 +1,4 @@
-"""Git settings of commands: each repository's configuration is a copy to them, and what runs nothing is taken over.
+"""Git settings of commands: they work on a copy of each repository's configuration; harmless changes are taken over.
 
 Inside bubblewrap a link is mounted over `.git/config`. It leads to the copy, and git, which replaces a configuration
 by renaming a new one over it, follows links when it does so. The file itself is never in a command's reach.
@@ -15,7 +15,9 @@ from functools import partial
 
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.files.gitremotes import leads_astray
+from gripfast.host.kernel.regular import READ_FLAGS, read_regular
 from gripfast.host.kernel.shortage import is_shortage
+from gripfast.host.shell.made import identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, through_parent
 from gripfast.host.shell.walls import SETTINGS, ConfigLink
 from gripfast.records import dataclass
@@ -55,7 +57,7 @@ class GitSettings:
             self._forget(path)
         for path in paths:
             known = self._copies.get(path)
-            if known is not None and known.identity != _identity(path):
+            if known is not None and known.identity != identity_of(path):
                 self._forget(path)
             if path not in self._copies and len(self._copies) < _MOST:
                 self._add(path)
@@ -65,7 +67,7 @@ class GitSettings:
     def _add(self, path: str) -> None:
         try:
             with through_parent(path) as place:
-                held = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                held = os.open(place, READ_FLAGS)
         except OSError as fault:
             if is_shortage(fault):
                 raise
@@ -85,7 +87,7 @@ class GitSettings:
             os.unlink(copy.name, dir_fd=self._folder)
 
     def settle(self) -> list[Quarantined]:
-        """Takes over what commands changed and runs nothing, and what the user changed; the rest is taken out."""
+        """Takes over the harmless changes of commands and all those of the user; the rest goes to quarantine."""
         return [item for path, copy in list(self._copies.items()) for item in self._settled(path, copy)]
 
     def _settled(self, path: str, copy: _Copy) -> Iterator[Quarantined]:
@@ -110,13 +112,9 @@ class GitSettings:
 
     def _private(self, copy: _Copy) -> bytes | None:
         try:
-            fd = os.open(copy.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
+            return _not_large(read_regular(copy.name, _LARGEST + 1, dir_fd=self._folder))
         except OSError:
             return None
-        try:
-            return _read(fd)
-        finally:
-            os.close(fd)
 
     def _write(self, copy: _Copy) -> None:
         """By a rename: whatever a command put there is not followed."""
@@ -130,7 +128,7 @@ class GitSettings:
             os.rename(new, copy.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def make_whole(self, config: str) -> None:
-        """A configuration that a command copied with its repository is a link to our copy: it becomes a file."""
+        """Makes the configuration of a repository that a command copied a file: what it copied is our link."""
         target = os.readlink(config) if os.path.islink(config) else ""
         copy = next((copy for copy in self._copies.values() if target == f"{_INSIDE}/{copy.name}"), None)
         if copy is not None:
@@ -146,8 +144,8 @@ class GitSettings:
 
 
 def _replaced(path: str, copy: _Copy, wanted: bytes) -> bool:
-    """Writes the file in place: renamed over, it would lose the mounts that keep running commands away from it.
-    False: it is not what it was, or can't be written."""
+    """Writes the file in place, since a new file in its place would lack the mounts that keep running commands away.
+    False if it is not what it was, or can't be written."""
     try:
         with through_parent(path) as place, _locked(f"{place}.lock"):
             fd = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -182,32 +180,20 @@ def _locked(lock: str) -> Generator[None]:
                 os.unlink(lock)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _content(path: str) -> bytes | None:
     try:
         with through_parent(path) as place:
-            fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            return _not_large(read_regular(place, _LARGEST + 1))
     except OSError as fault:
         if is_shortage(fault):
             raise
         return None
-    try:
-        return _read(fd)
-    finally:
-        os.close(fd)
 
 
 def _read(fd: int) -> bytes | None:
     """What an open regular file holds; None for anything else, and for one too large to be a configuration."""
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-        return None
-    data = os.pread(fd, _LARGEST + 1, 0)
+    return _not_large(os.pread(fd, _LARGEST + 1, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+
+
+def _not_large(data: bytes) -> bytes | None:
     return data if len(data) <= _LARGEST else None

@@ -1,4 +1,4 @@
-"""Names that appeared while a command ran: what other programs would run is taken out, and told."""
+"""Names that appeared while a command ran: what other programs would run is taken out and reported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gripfast.host.files.gitdirs import (
     worktrees,
 )
 from gripfast.host.files.gitremotes import leads_astray, places_here
-from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
@@ -67,7 +67,7 @@ class Protected:
 
 
 def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unseen: tuple[str, ...] = ()) -> Protected:
-    """What is protected at the moment of a look. What somebody put in the place of a loose one is not loose."""
+    """What is protected at the moment of a look. A loose path that was replaced since is no longer loose."""
     names = {name.path: _plain(name) for name in closed if name.kind not in ("denied", "astray")}
     for place in _kept_for_worktrees(names):
         names.pop(place, None)
@@ -115,7 +115,7 @@ def _kept_for_worktrees(names: Mapping[str, ClosedName]) -> list[str]:
 
 
 def loose_part(protected: Protected) -> Protected:
-    """Of what is protected, that where nothing is mounted."""
+    """The part of what is protected over which nothing is mounted."""
     loose = tuple(protected.loose)
     return replace(
         protected,
@@ -126,7 +126,7 @@ def loose_part(protected: Protected) -> Protected:
 
 
 def without_names(protected: Protected, names: Collection[str]) -> Protected:
-    """What is protected, but for names that are judged in another way."""
+    """What is protected, without names that are judged in another way."""
     return replace(protected, names={path: name for path, name in protected.names.items() if path not in names})
 
 
@@ -169,8 +169,8 @@ def undo_late_names(
     roots: Sequence[str],
     is_judged: Callable[[ClosedName], bool],
 ) -> tuple[list[Quarantined], Protected]:
-    """Takes out what was not there before, and puts back links that were replaced. Also gives what is known now: what
-    a command in the background makes meanwhile is not, so that the next look takes it out. `is_judged`: somebody else
+    """Takes out what was not there before, and puts back links that were replaced. Also returns what is known now,
+    without what a command in the background makes meanwhile: the next look takes that out. `is_judged`: somebody else
     judges a name."""
     taken: list[Quarantined] = []
     first = before
@@ -186,7 +186,8 @@ def undo_late_names(
 
 
 def _protected_after(closed: Sequence[ClosedName], before: Protected, roots: Sequence[str]) -> Protected:
-    """What is protected after a command. What it turned into a repository is none: the rest of it is the user's."""
+    """What is protected after a command. A directory of the user's that it turned into a repository does not count as
+    one."""
     turned = [
         name.path
         for name in closed
@@ -279,7 +280,7 @@ def _target(path: str) -> str | None:
 
 
 def _or_whole(path: str, taken: Iterable[Quarantined | None]) -> Iterator[Quarantined | None]:
-    """What is taken out of something that a command made; all of it where that fails."""
+    """What is taken out of something that a command made; if that fails, all of it is."""
     try:
         yield from taken
     except (OSError, ValueError) as fault:
@@ -347,7 +348,7 @@ def _cleaned(config: str, roots: Sequence[str], unseen: Sequence[str]) -> Quaran
         return None
     data = _content(config)
     if data is None:
-        return take_out(config, "a configuration that is no file")
+        return take_out(config, "a configuration that is not a file")
     kept, dropped = harmless_part(os.fsdecode(data), partial(leads_astray, config=config, unseen=unseen))
     kept, led = without_worktree_outside(kept, os.path.dirname(config), roots)
     if not dropped and not led:
@@ -374,7 +375,7 @@ def _replaced(path: str, data: bytes, kept: bytes, reason: str) -> Quarantined |
 def _without_steps(state: str, new: frozenset[bytes]) -> Quarantined | None:
     data = _content(state)
     if data is None:
-        return take_out(_through_links(state), "steps of a rebase that are no file")
+        return take_out(_through_links(state), "steps of a rebase that are not a file")
     kept = b"".join(line for line in data.splitlines(keepends=True) if line.strip() not in new)
     reason = "settings of a rebase that run programs, made by a command"
     return _replaced(state, data, kept, reason) if kept.strip() else take_out(state, reason)

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 
-from gripfast.host.files.regular import beginning_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.shell.environment import NODE_PROGRAMS, PYTHON_PROGRAMS, command_path
 from gripfast.text.below import is_below
 

@@ -28,7 +28,7 @@ class _RefusedError(Exception):
 
 
 class Proxy:
-    """Serves until it is closed, one thread a connection."""
+    """Serves until it is closed, with a thread for each connection."""
 
     def __init__(self, listener: socket.socket, network: Network) -> None:
         self._listener, self._network = listener, network

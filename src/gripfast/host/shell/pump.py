@@ -1,4 +1,4 @@
-"""Pump: moves the output of a command that runs on from its pipe into a file, while the event loop runs."""
+"""Pump: moves the output of a command in the background from its pipe into a file, while the event loop runs."""
 
 from __future__ import annotations
 

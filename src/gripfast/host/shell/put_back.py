@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,15 +10,15 @@ from typing import cast
 
 from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.files.gitremotes import leads_astray
-from gripfast.host.files.regular import beginning_of
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.shell.late import LIST, Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
     Quarantined,
-    make_directory,
+    restore,
+    restore_mode,
     take_out,
-    through_parent,
     was_released,
 )
 from gripfast.records import dataclass
@@ -31,7 +30,7 @@ _LARGEST, _MOST_BYTES = 1 << 20, 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What a file said. `within` is a directory that may be removed as a whole: then the file stays away."""
+    """A file's content. `within` is a directory that may be removed as a whole: then the file is not restored."""
 
     stamp: tuple[int, ...]
     content: bytes
@@ -104,17 +103,17 @@ class ProtectedCopies:
         """After a command: what it changed goes to quarantine, and the file is as it was. Settings of git that run
         nothing stay, and so does what the user released."""
         replaced = [path for path, kind in self._names.items() if _kind(path) not in (kind, 0)]
-        taken = [item for path in replaced if (item := take_out(path, CHANGED)) is not None]
+        taken = [take_out(path, CHANGED) for path in replaced]
         for path, copy in list(self._copies.items()):
             if _stamp(path) == copy.stamp:
                 continue
-            link = self._link_above(path)
-            taken += filter(None, [take_out(link, CHANGED) if link else None])
+            if link := self._link_above(path):
+                taken.append(take_out(link, CHANGED))
             if path not in replaced and self._may_stay(path, copy):
                 del self._copies[path]
             else:
-                taken += self._restored(path, copy)
-        return taken
+                taken.append(self._restored(path, copy))
+        return [item for item in taken if item is not None]
 
     def _may_stay(self, path: str, copy: _Copy) -> bool:
         """Whether a change is harmless: removed with all that is around it, released, or a `.git` file that leads to
@@ -124,17 +123,20 @@ class ProtectedCopies:
         owners = self._protected.instructions if self._protected else {}
         return was_released(path) or (copy.within == path and leads_home(path, owners))
 
-    def _restored(self, path: str, copy: _Copy) -> Iterator[Quarantined]:
-        now = _content(path)
-        if path not in self._configs or now is None or now == copy.content:
-            yield from _restored(path, copy, copy.content, CHANGED)
-            return
+    def _restored(self, path: str, copy: _Copy) -> Quarantined | None:
+        now, mode = _content(path), stat.S_IMODE(copy.stamp[4])
+        if now == copy.content:  # only the mode or a time was changed
+            restore_mode(path, mode)
+            return None
+        if path not in self._configs or now is None:
+            return restore(path, copy.content, mode, CHANGED)
         astray = partial(leads_astray, config=path, unseen=self.unseen)
         judged = changed_part(os.fsdecode(copy.content), os.fsdecode(now), astray)
         wanted = os.fsencode(judged.text)
-        if wanted != now:
-            names = ", ".join(dict.fromkeys(judged.refused[:5]))
-            yield from _restored(path, copy, wanted, f"settings that may run programs: {names}")
+        if wanted == now:
+            return None
+        names = ", ".join(dict.fromkeys(judged.refused[:5]))
+        return restore(path, wanted, mode, f"settings that may run programs: {names}")
 
     def take_new(self) -> list[Quarantined]:
         """What was made in a protected directory since, such as a hook beside the others."""
@@ -194,27 +196,6 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
-
-
-def _restored(path: str, copy: _Copy, wanted: bytes, reason: str) -> Iterator[Quarantined]:
-    mode = stat.S_IMODE(copy.stamp[4])
-    if _content(path) == copy.content:  # the mode alone, or a time
-        with contextlib.suppress(OSError), through_parent(path) as place:
-            os.chmod(place, mode)
-        return
-    item = take_out(path, reason) if os.path.lexists(path) else None
-    with contextlib.suppress(OSError):
-        make_directory(os.path.dirname(path))
-        with through_parent(path) as place:
-            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-            try:
-                with open(fd, "wb") as file:
-                    file.write(wanted)
-                    os.fchmod(fd, mode)
-            except OSError:  # a full disk: the next look tries again
-                os.unlink(place)
-    if item is not None:
-        yield item
 
 
 def _content(path: str) -> bytes | None:

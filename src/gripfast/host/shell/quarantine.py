@@ -38,7 +38,7 @@ class Quarantined:
 
     @property
     def content(self) -> Path:
-        """Where it is kept now: as it was taken only until it is copied."""
+        """Where it is kept now: the copy, or what was taken out while there is no copy yet."""
         place = self._folder / _CONTENT
         is_copied = os.path.lexists(place) or not os.path.lexists(self._folder / _TAKEN)
         return place if is_copied else self._folder / _TAKEN
@@ -115,6 +115,28 @@ def through_parent(path: str) -> Generator[str]:
         yield f"/proc/self/fd/{fd}/{name}"
     finally:
         os.close(fd)
+
+
+def restore(path: str, content: bytes, mode: int, reason: str) -> Quarantined | None:
+    """Makes a path the file it was; what is there now goes to quarantine. On a full disk the file is missing until
+    the next look."""
+    item = take_out(path, reason) if os.path.lexists(path) else None
+    with suppress(OSError):
+        make_directory(os.path.dirname(path))
+        with through_parent(path) as place:
+            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+            try:
+                with open(fd, "wb") as file:
+                    file.write(content)
+                    os.fchmod(fd, mode)
+            except OSError:
+                os.unlink(place)
+    return item
+
+
+def restore_mode(path: str, mode: int) -> None:
+    with suppress(OSError), through_parent(path) as place:
+        os.chmod(place, mode)
 
 
 def keep_copy(path: str, content: bytes, reason: str) -> Quarantined:
@@ -240,7 +262,7 @@ def _move(source: str, target: str, most: int | None = None) -> None:
 
 
 def _copy(source: str, target: str, most: int | None) -> int:
-    """Copies a file, link or directory, and gives its size. Pipes, sockets and devices are left out."""
+    """Copies a file, link or directory, and returns its size. Pipes, sockets and devices are left out."""
     found = os.lstat(source)
     if most is not None and max(found.st_size, _ENTRY_BYTES) > most:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))

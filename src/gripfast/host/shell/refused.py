@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from gripfast.host.files.places import OWN_CODE, ClosedPlaces
+from gripfast.host.files.closed_places import OWN_CODE, ClosedPlaces
 from gripfast.host.files.scope import Scope
 from gripfast.host.shell.walls import MountKind, Walls
 from gripfast.records import dataclass
@@ -53,7 +53,7 @@ class RefusedWrite:
 
 
 class Signs:
-    """Collects, from output as it comes, the lines that tell of a refusal, with those around them."""
+    """Collects, from output as it arrives, the lines that report a refusal, and the lines around them."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -105,7 +105,7 @@ def refusals(lines: Sequence[str], walls: Walls, scope: Scope, level: str, direc
 
 
 def _named(lines: Sequence[str], walls: Walls, scope: Scope, level: str, directory: str) -> Iterator[RefusedWrite]:
-    """A line that tells of a refusal names the place; where it doesn't, the lines around it may."""
+    """A line that reports a refusal usually names the place; if not, the lines around it may."""
     judge = _Judge(walls, scope, level)
     telling = [line for line in lines if _SIGNS.search(line.encode(errors="replace"))]
     found = [one for line in telling for one in _refused(line, judge, directory, busy=bool(_BUSY.search(line)))]
@@ -118,8 +118,8 @@ def _named(lines: Sequence[str], walls: Walls, scope: Scope, level: str, directo
 def _refused(line: str, judge: _Judge, directory: str, *, busy: bool) -> Iterator[RefusedWrite]:
     for word in _words(line):
         path = os.path.normpath(os.path.join(directory, os.path.expanduser(word)))
-        relative = not word.startswith(("/", "~"))
-        # Most words of a line are no paths.
+        relative = not word.startswith(("/", "~", "../"))
+        # Most words of a line are not paths.
         if relative and not (os.path.lexists(path) or ("/" in word and os.path.isdir(os.path.dirname(path)))):
             continue
         refusal = judge.judged(path, relative=relative, busy=busy)
@@ -160,7 +160,7 @@ class _Judge:
         if self._level == "bwrap" and is_below(real, "/tmp", "/dev", "/proc", "/run") and not self._is_mounted(real):
             return "write"  # private, or the kernel's: what fails there is not about a directory of the user
         caches = (place for _, place in self._walls.caches.over)
-        if is_below(real, self._walls.temporary, *caches, *filter(None, [self._walls.caches.folder])):
+        if is_below(real, self._walls.temporary, *caches, *self._walls.caches.folders):
             return "write"
         if self._walls.everywhere and not self._is_mounted(real):
             return "write"
@@ -176,7 +176,7 @@ class _Judge:
         walls = self._walls
         if is_below(real, *walls.hidden):
             return "hide"
-        write = (*walls.allowed, walls.temporary, *filter(None, [walls.caches.folder]), "/dev", "/proc")
+        write = (*walls.allowed, walls.temporary, *walls.caches.folders, "/dev", "/proc")
         return "write" if is_below(real, *write) else None
 
     def _refusal(self, real: str, kind: MountKind | None, folder: str) -> RefusedWrite | None:

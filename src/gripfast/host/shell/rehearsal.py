@@ -20,7 +20,9 @@ from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.watch import SKIPPED
 from gripfast.host.kernel import overlay
 from gripfast.host.kernel.features import may_use, why_not
+from gripfast.host.kernel.folders import folders
 from gripfast.host.kernel.mounts import mounts_beneath
+from gripfast.host.kernel.regular import read_regular
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.program.programs import interpreter
 from gripfast.host.shell.walls import Walls, outermost
@@ -72,7 +74,7 @@ class Copies:
 
 
 def _remove(folder: str) -> None:
-    for above, names, _ in os.walk(folder):
+    for above, names, _ in folders(folder):
         for name in names:
             if not os.path.islink(f"{above}/{name}"):
                 os.chmod(f"{above}/{name}", 0o700)
@@ -84,7 +86,7 @@ def copies_for(walls: Walls) -> Copies:
     if walls.everywhere:
         raise SandboxViolation("dry_run can't work here: commands may write `/` itself, which can't be copied")
     writable = [mount.path for mount in walls.mounts if mount.kind == "write" and stat.S_ISDIR(mount.identity[2])]
-    directories = outermost([*writable, walls.temporary, *filter(None, [walls.caches.folder])])
+    directories = outermost([*writable, walls.temporary, *walls.caches.folders])
     for directory in directories:
         if inside := mounts_beneath(directory):
             raise SandboxViolation(
@@ -240,7 +242,7 @@ def _is_opaque(upper: str) -> bool:
 
 def _deleted(path: str) -> Iterator[tuple[str, str, str]]:
     if os.path.isdir(path) and not os.path.islink(path):
-        inside = [f"{above}/{name}" for above, _, names in os.walk(path) for name in names]
+        inside = [f"{above}/{name}" for above, _, names in folders(path) for name in names]
         yield from ((one, "", "deleted") for one in sorted(inside) or [path])
     else:
         yield path, "", "deleted"
@@ -315,9 +317,7 @@ def _text(name: str, mode: int, dir_fd: int | None = None) -> bytes | None:
     if not stat.S_ISREG(mode):
         return b""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+        data = read_regular(name, _LARGEST_COMPARED + 1, dir_fd=dir_fd)
     except OSError:
         return None
-    with open(fd, "rb") as file:
-        data = file.read(_LARGEST_COMPARED + 1)
     return None if len(data) > _LARGEST_COMPARED or b"\0" in data else data

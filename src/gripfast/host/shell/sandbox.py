@@ -4,7 +4,7 @@ bwrap     a view of the machine that is read-only except for the scope, a privat
           names are read-only again inside it, denied ones are hidden, /run is masked, processes are its own
 landlock  the kernel refuses writes outside the scope and the session's temporary directory; it can't take back
           a name inside a writable directory, so a protected file that a command changed is put back afterwards;
-          chmod, chown and times are not held
+          chmod, chown and file times are not restricted
 seatbelt  macOS refuses writes outside the scope and the session's temporary directory and to protected names, and
           reading denied ones
 none      commands can do what the user can
@@ -31,7 +31,7 @@ from gripfast.host.shell.network import Network
 from gripfast.host.shell.walls import SETTINGS, Mount, Walls
 from gripfast.records import dataclass
 
-Mode: TypeAlias = Literal["auto", "require", "off"]
+SandboxMode: TypeAlias = Literal["auto", "require", "off"]
 Level: TypeAlias = Literal["bwrap", "landlock", "seatbelt", "none"]
 
 WORDS: dict[Level, str] = {
@@ -42,7 +42,7 @@ WORDS: dict[Level, str] = {
     "landlock": (
         "sandbox landlock: commands write only inside the workspace, $TMPDIR and private caches;"
         " protected files such as .git/hooks are put back after a command that changed them;"
-        " chmod and times are not held anywhere"
+        " chmod and file times are not restricted anywhere"
     ),
     "seatbelt": (
         "sandbox seatbelt: commands write only inside the workspace and $TMPDIR;"
@@ -75,6 +75,21 @@ class Sandbox:
     faults: tuple[str, ...] = ()
 
     @property
+    def confines(self) -> bool:
+        """Whether commands are kept from writing outside the scope."""
+        return self.level != "none"
+
+    @property
+    def has_private_tmp(self) -> bool:
+        """Whether `/tmp` of commands is the session's own."""
+        return self.level == "bwrap"
+
+    @property
+    def hides_denied(self) -> bool:
+        """Whether commands can't read denied places."""
+        return self.level in ("bwrap", "seatbelt")
+
+    @property
     def name(self) -> str:
         """The level, and what it lacks here."""
         lacks = self.lacks
@@ -102,7 +117,7 @@ class Sandbox:
 
 
 def within_network(sandbox: Sandbox, network: Network) -> Sandbox:
-    """The sandbox that also holds commands to a network. Raises SandboxViolation where it can't."""
+    """The sandbox that also limits commands to a network. Raises SandboxViolation if that is impossible here."""
     if network.kind == "on":
         return sandbox
     setting = "off" if network.kind == "off" else "a list"
@@ -113,12 +128,12 @@ def within_network(sandbox: Sandbox, network: Network) -> Sandbox:
     elif sandbox.level == "none":
         fault = "; ".join(sandbox.faults) or "there is no sandbox"
     elif network.kind == "list":
-        fault = f"{sandbox.level} can't hold commands to names; it needs bubblewrap with a network namespace"
+        fault = f"{sandbox.level} can't limit commands to names; that needs bubblewrap with a network namespace"
     elif sandbox.level == "landlock" and landlock_version() < NETWORK_FROM:
         fault = f"Landlock refuses connections only from ABI {NETWORK_FROM} on"
     else:
         return sandbox
-    raise SandboxViolation(f"`network` is {setting}, which can't be held here, so no command runs: {fault}")
+    raise SandboxViolation(f"`network` is {setting}, which can't be enforced here, so no command runs: {fault}")
 
 
 @functools.cache
@@ -126,12 +141,12 @@ def _try_bwrap_without_network(program: str, spaces: tuple[str, ...]) -> str | N
     return _try_bwrap(program, (*spaces, "--unshare-net"))
 
 
-def choose(mode: Mode = "auto") -> Sandbox:
+def choose(mode: SandboxMode = "auto") -> Sandbox:
     """The best sandbox that works on this machine, tried, not guessed. `require` refuses to go without."""
     if mode == "off":
         return Sandbox("none", faults=("turned off by sandbox = 'off'",))
     found = _best()
-    if mode == "require" and found.level == "none":
+    if mode == "require" and not found.confines:
         reasons = "; ".join(found.faults)
         raise InvalidArgument(
             f"sandbox = 'require', but none works here ({reasons}); "
@@ -191,12 +206,12 @@ def bwrap_arguments(sandbox: Sandbox, walls: Walls, sources: Mapping[str, int], 
         list(sandbox.spaces),
         *(["--ro-bind-try", path, path] for path in _KERNEL_SWITCHES),
         ["--bind", walls.temporary, "/tmp"],
-        *(["--bind", f"{walls.temporary}/{SETTINGS}", f"/tmp/{SETTINGS}"] for _ in range(walls.settings)),
+        ["--bind", f"{walls.temporary}/{SETTINGS}", f"/tmp/{SETTINGS}"] if walls.settings else [],
         *(["--ro-bind", path, path] for path in _needed(program)),
         *(["--bind", ours, place] for ours, place in walls.caches.over),
         *(["--ro-bind-try", path, path] for path in walls.caches.shown),
         *(_mounted(mount, sources) for mount in walls.mounts),
-        *(["--bind", folder, folder] for folder in filter(None, [walls.caches.folder])),
+        *(["--bind", folder, folder] for folder in walls.caches.folders),
         ["--chdir", "/", "--", *program],
     ]
     words = [word for line in lines for word in line]

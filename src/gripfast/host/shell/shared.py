@@ -6,21 +6,21 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gripfast.host.files.fs import ScopedFs
-from gripfast.host.shell.sandbox import Mode, choose
+from gripfast.host.shell.sandbox import SandboxMode, choose
 
 MAX_OUTPUT = 30_000
 """How many characters of a command's output an answer shows unless somebody says otherwise."""
 
-Begun: TypeAlias = Callable[[bytes], int]
+BegunSecret: TypeAlias = Callable[[bytes], int]
 """How many bytes at the end of an output may be the beginning of something that is not to be shown."""
 
 
-def nothing_begun(_: bytes) -> int:
+def no_secret_begun(_: bytes) -> int:
     return 0
 
 
-def share_tmp(fs: ScopedFs, sandbox: Mode) -> None:
+def share_tmp(fs: ScopedFs, sandbox: SandboxMode) -> None:
     """From now on file tools see the session's temporary directory where commands do. Where everything may be
     written, `/tmp` stays the machine's for them."""
     everywhere = any(directory.real == "/" for directory in fs.scope.write)
-    fs.tmp.is_tmp = lambda: not everywhere and choose(sandbox).level == "bwrap"
+    fs.tmp.is_tmp = lambda: not everywhere and choose(sandbox).has_private_tmp

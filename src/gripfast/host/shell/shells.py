@@ -24,8 +24,7 @@ from gripfast.errors import Conflict, Internal, NotFound, SandboxViolation, Tool
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.session_tmp import SessionTmp
-from gripfast.host.kernel.features import may_use
-from gripfast.host.kernel.shortage import is_shortage, shortages_passed_over, shortages_told
+from gripfast.host.kernel.shortage import is_shortage, shortages_as_errors, shortages_ignored
 from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
@@ -40,9 +39,9 @@ from gripfast.host.shell.pump import Pump
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite, Signs, refusals
 from gripfast.host.shell.rehearsal import Differences, differences
-from gripfast.host.shell.sandbox import Mode, Sandbox, choose
+from gripfast.host.shell.sandbox import Sandbox, SandboxMode, choose
 from gripfast.host.shell.script import BASH, SH, checked, find_shell, script_file
-from gripfast.host.shell.shared import MAX_OUTPUT, Begun, nothing_begun, share_tmp
+from gripfast.host.shell.shared import MAX_OUTPUT, BegunSecret, no_secret_begun, share_tmp
 from gripfast.host.shell.stuck import StuckFile, StuckFiles
 from gripfast.host.shell.typing_in import open_ends, require_input, type_in
 
@@ -58,7 +57,7 @@ _QUIET_SECONDS = 0.15
 @contextmanager
 def selector() -> Generator[selectors.BaseSelector]:
     """What a command is waited for with, opened before it is started."""
-    with shortages_told():
+    with shortages_as_errors():
         made = selectors.DefaultSelector()
     with made:
         yield made
@@ -79,7 +78,7 @@ class Shells:
         self,
         scope: Scope,
         *,
-        sandbox: Mode | Sandbox = "auto",
+        sandbox: SandboxMode | Sandbox = "auto",
         allow: Sequence[str] = (),
         directory: str | None = None,
         tmp: SessionTmp | None = None,
@@ -100,13 +99,13 @@ class Shells:
         self.network = network
         self._outside = Brokers(scope, Sandbox("none"), tuple(allow), self.mark, tmp, sockets)
         self.max_output = MAX_OUTPUT
-        self.begun: Begun = nothing_begun
+        self.begun_secret: BegunSecret = no_secret_begun
         self.may_leave = False
         """Whether commands may run outside the sandbox: set by whoever asks a person about each of them."""
         self._jobs: dict[str, Job] = {}
         self._background: dict[str, Background] = {}
         self.elsewhere: Mapping[str, str] = {}
-        """Background shells of this session that were started on other servers: why each can't be reached."""
+        """Background shells of this session on other servers, each with the reason why it can't be reached."""
         self._outputs: IO[bytes] | None = None
         self._numbers = 0
         self._closed = False
@@ -153,7 +152,7 @@ class Shells:
         take_back: Callable[[], bytes] = bytes,
     ) -> Ended | Background:
         """As `run`, but a command that still runs after so many seconds goes on as a background shell. Its output
-        begins with what `take_back` gives: what was fed and is not shown yet."""
+        begins with what `take_back` returns: what was fed and is not shown yet."""
         signs = Signs()
 
         async def fed(data: bytes) -> None:
@@ -179,40 +178,41 @@ class Shells:
         if ended.directory and ended.directory != job.directory:
             self.directory = ended.directory
         taken = await self._undo_late_names()
-        refused = await self.refused(signs, job)
+        refused = await self._refused(signs, job)
         unreached = tuple(job.broker.proxy.take_refused()) if job.broker.proxy else ()
         stuck = await self._stuck_files(job.broker)
         return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached, stuck=stuck)
 
     async def _stuck_files(self, broker: BrokerConnection) -> tuple[StuckFile, ...]:
         """Protected files that git could not change since the last look."""
-        if broker.level != "bwrap" or not self._stuck.has_news(broker.walls):
-            return ()
-        with shortages_passed_over():
-            return await to_thread.run_sync(self._stuck.look, broker.walls)
+        with shortages_ignored():
+            if broker.level == "bwrap" and self._stuck.has_news(broker.walls):
+                return await to_thread.run_sync(self._stuck.look, broker.walls)
         return ()
 
-    async def refused(self, signs: Signs, job: Job) -> tuple[RefusedWrite, ...]:
+    async def _refused(self, signs: Signs, job: Job) -> tuple[RefusedWrite, ...]:
         """The writes that the sandbox refused, by what the command printed."""
         lines = signs.lines()
         if not lines:
             return ()
         where = (job.ended.directory if job.ended else "") or job.directory
         level = job.broker.level
-        with shortages_passed_over():
+        with shortages_ignored():
             return tuple(await to_thread.run_sync(refusals, lines, job.broker.walls, self.scope, level, where))
         return ()
 
     async def late_names(self, shell: Background) -> list[Quarantined]:
-        """What a background shell made that others would run, if it has ended."""
+        """What a background shell made that other programs would run, if it has ended."""
         return [] if shell.ended is None or self._closed else await self._undo_late_names()
 
     async def _undo_late_names(self) -> list[Quarantined]:
-        """After a command: what it made that others would run. In a shortage the next command looks first."""
-        with shortages_passed_over():
-            running = [job.broker for job in self._jobs.values()]
+        """After a command: what it made that other programs would run. In a shortage the next command looks."""
+        if not self._brokers.suspect:  # only what a person let run outside the sandbox has run
+            return []
+        with shortages_ignored():
+            running = [job.broker for job in self._jobs.values() if job.broker.level != "none"]
             taken = await to_thread.run_sync(self._brokers.undo_late_names, running)
-            self._brokers.suspect = bool(self._jobs)
+            self._brokers.suspect = bool(running)
             return taken
         return []
 
@@ -222,7 +222,7 @@ class Shells:
         """Runs a command on a copy of everything it may write, and says what it changed there. Nothing of it is kept:
         neither files, nor processes, nor the directory it went to. Raises SandboxViolation where that can't be."""
         text, shell = checked(command), find_shell(self._roots)
-        with shortages_told(), selector() as both:
+        with shortages_as_errors(), selector() as both:
             return await self._rehearse(text, shell, feed, fs, timeout_ms, both)
 
     async def _rehearse(
@@ -239,7 +239,7 @@ class Shells:
             finally:
                 job.close()
                 self._jobs.pop(job.name, None)
-            await to_thread.run_sync(broker.close, True)
+            await to_thread.run_sync(broker.close)
             found = await to_thread.run_sync(differences, copies, fs)
         return replace(ended, directory="", left_running=0, left_names=()), found
 
@@ -256,7 +256,7 @@ class Shells:
             raise SandboxViolation("nobody is asked here, so no command may run outside the sandbox")
         text = checked(command)
         shell = find_shell(self._roots)
-        with shortages_told():
+        with shortages_as_errors():
             broker = await self._current_broker(text, outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
@@ -321,7 +321,7 @@ class Shells:
                 job.close()
                 del self._jobs[job.name]
                 raise
-        self._brokers.suspect = True
+        self._brokers.suspect |= broker.level != "none"
         self._brokers.suspect_of_ci |= judges_ci(broker)
         return job
 
@@ -334,23 +334,23 @@ class Shells:
                 return  # over the user's allowance for pipes: the usual size does
 
     def _stay(self, command: str, job: Job, begins: bytes) -> Background:
-        """A command of the foreground becomes a background shell; its output goes to a file from now on."""
-        with shortages_told():
+        """Makes a background shell of a command in the foreground; its output goes to a file from now on."""
+        with shortages_as_errors():
             spool = tempfile.TemporaryFile(prefix="gripfast-", buffering=0)  # noqa: SIM115 - lives until it has ended
             spool.write(begins)
-        shell = Background(self._new_name(), command, job, spool, begun=self.begun)
+        shell = Background(self._new_name(), command, job, spool, begun_secret=self.begun_secret)
         if job.out >= 0:
             shell.pump, job.out = Pump(job.out, spool, SPOOL_CAP), -1
-        shell.handed_at = anyio.current_time()
+        shell.handed_over_at = anyio.current_time()
         self._put_in_background(shell)
         return shell
 
     def handed_over(self, command: str) -> Background | None:
         """The same command, run in the same directory, that an answer of the last minute said goes on, unless its end
-        was told since."""
+        was reported since."""
         since = anyio.current_time() - ATTACH_SECONDS
         for shell in reversed(self._background.values()):
-            recent = shell.handed_at is not None and shell.handed_at >= since and not shell.told
+            recent = shell.handed_over_at is not None and shell.handed_over_at >= since and not shell.end_reported
             if recent and shell.command == command and shell.job.directory == self.directory:
                 return shell
         return None
@@ -360,7 +360,7 @@ class Shells:
         until = anyio.current_time() + seconds
         while self.is_running(shell):
             if anyio.current_time() >= until:
-                shell.handed_at = anyio.current_time()
+                shell.handed_over_at = anyio.current_time()
                 return False
             await anyio.sleep(_LOOK_SECONDS)
         return True
@@ -442,7 +442,7 @@ class Shells:
                 await self._brokers.lose(job.broker)
 
     def _settle(self, job: Job) -> None:
-        """A finished command's line is closed, unless something of it still runs: then it stays as its leash."""
+        """Closes the line of a finished command, unless something it started still runs, which that would end."""
         job.close_output()
         if job.ended is not None and job.ended.left_running and not self._closed:
             job.say(b"drain")
@@ -454,7 +454,7 @@ class Shells:
 
     async def start(self, command: str, *, stdin: Stdin = "nothing") -> Background:
         """Starts a command that runs until it ends, is killed, or the session closes."""
-        with shortages_told():
+        with shortages_as_errors():
             spool = tempfile.TemporaryFile(prefix="gripfast-")  # noqa: SIM115 - lives until the command has ended
         try:
             job = await self._start(command, 0, spool, stdin=stdin)
@@ -462,7 +462,7 @@ class Shells:
             spool.close()
             raise
         job.close_output()
-        shell = Background(self._new_name(), command, job, spool, begun=self.begun)
+        shell = Background(self._new_name(), command, job, spool, begun_secret=self.begun_secret)
         self._put_in_background(shell)
         return shell
 
@@ -482,9 +482,9 @@ class Shells:
         if self._closed:
             return
         for shell in self._background.values():
-            if not shell.off_board:
+            if not shell.end_on_board:
                 self._show_on_board(shell, board)
-        if not all(shell.off_board for shell in self._background.values()):
+        if not all(shell.end_on_board for shell in self._background.values()):
             self._look_later(board)
 
     def _show_on_board(self, shell: Background, board: Board) -> None:
@@ -492,8 +492,8 @@ class Shells:
         if shell.ended is None and not shell.ended_by_user and board.wants_end(shell.name):
             shell.ended_by_user = True
             shell.job.say(b"stop")
-        shell.off_board = shell.ended is not None
-        board.shows(shell.name, shell.ready, shell.read, always=shell.off_board)
+        shell.end_on_board = shell.ended is not None
+        board.shows(shell.name, shell.ready, shell.read, always=shell.end_on_board)
         if shell.ended is not None:
             board.ends(shell.name, shell.ended.in_words)
 
@@ -651,7 +651,7 @@ class Shells:
 
 def shells_over(
     fs: ScopedFs,
-    sandbox: Mode = "auto",
+    sandbox: SandboxMode = "auto",
     env: Iterable[str] = (),
     sockets: Iterable[str] = (),
     *,
@@ -670,14 +670,4 @@ def shells_over(
         sockets=tuple(sockets),
         network=network,
         board=board,
-    )
-
-
-def promises() -> str:
-    """One line for a person: how thoroughly commands are ended on this system."""
-    if may_use("subreaper"):
-        return "every process a command starts is ended with the session, also after setsid or a double fork"
-    return (
-        "orphans are not adopted here (there is no subreaper): a process that starts a session of its own, or forks "
-        "without pause, can outlive the command"
     )

@@ -3,11 +3,11 @@ its old content while git's index has moved on: committed as it is, it would und
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 
-from gripfast.host.program.repository import index_of, staged
+from gripfast.host.kernel.regular import beginning_of
+from gripfast.host.program.git_view import Unsure, WorkTree, index_entries, object_name
 from gripfast.host.shell.walls import Walls
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
@@ -16,6 +16,8 @@ _LARGEST = 8 << 20
 
 _Stamp = tuple[int, int, int]
 """How an index file was."""
+_Staged = dict[str, str | None]
+"""By absolute path, the name of the object that git's index has; None for a conflict, a link or a submodule."""
 _Place = tuple[str, tuple[str, ...]]
 """A root and the protected files in it that are closed: fewer for a command that names git."""
 
@@ -34,7 +36,7 @@ class StuckFiles:
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
         self._seen: dict[_Place, _Stamp] = {}
-        self._staged: dict[_Place, dict[str, str]] = {}
+        self._staged: dict[_Place, _Staged] = {}
 
     def has_news(self, walls: Walls) -> bool:
         return any(_stamp(root) != self._seen.get((root, _closed(root, walls))) for root in self._roots)
@@ -46,23 +48,36 @@ class StuckFiles:
             now, place = _stamp(root), (root, _closed(root, walls))
             if now is None or now == self._seen.get(place):
                 continue
-            before, entries = self._staged.get(place, {}), staged(*place)
-            self._seen[place], self._staged[place] = now, entries
+            self._seen[place] = now
+            try:
+                staged = _staged(*place)
+            except Unsure:
+                continue
+            before, self._staged[place] = self._staged.get(place, {}), staged
             found += [
-                StuckFile(path, path not in entries)
+                StuckFile(path, path not in staged)
                 for path, name in before.items()
-                if entries.get(path) != name and _object_name(path, len(name)) == name
+                if name is not None and staged.get(path) != name and _has_content(path, name)
             ]
         return tuple(found)
 
 
 def _stamp(root: str) -> _Stamp | None:
-    index = index_of(root)
+    tree = WorkTree.of(root)
     try:
-        found = None if index is None else os.stat(index)
+        found = None if tree is None else os.stat(f"{tree.git}/index")
     except OSError:
         return None
     return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _staged(root: str, paths: Sequence[str]) -> _Staged:
+    """What git's index has at or below these absolute paths. Raises Unsure."""
+    tree = WorkTree.of(root) if paths else None
+    if tree is None:
+        return {}
+    entries = index_entries(tree, [os.path.relpath(path, tree.path) for path in paths])
+    return {f"{tree.path}/{path}": None if entry is None else entry.name for path, entry in entries.items()}
 
 
 def _closed(root: str, walls: Walls) -> tuple[str, ...]:
@@ -73,16 +88,7 @@ def _is_of_tree(path: str, root: str) -> bool:
     return path != root and is_below(path, root) and ".git" not in path[len(root) :].split("/")
 
 
-def _object_name(path: str, length: int) -> str | None:
-    """The name that git gives to what a file holds; None for what can't be read or is large."""
-    try:
-        with open(path, "rb", opener=_plainly) as file:
-            data = file.read(_LARGEST + 1)
-    except OSError:
-        return None
-    digest = hashlib.sha1 if length == 40 else hashlib.sha256
-    return None if len(data) > _LARGEST else digest(b"blob %d\0" % len(data) + data).hexdigest()
-
-
-def _plainly(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _has_content(path: str, name: str) -> bool:
+    """Whether a file holds what git knows by a name; False for one that can't be read or is large."""
+    data = beginning_of(path, _LARGEST + 1)
+    return data is not None and len(data) <= _LARGEST and object_name(data, len(name)) == name

@@ -1,4 +1,4 @@
-"""The last look of a session, by a separate program: for a server that is ended before it can look itself.
+"""The last look of a session, by a separate program, in case the server is killed before it can look itself.
 
 Clients give a server a moment to stop and then kill it. So before a command runs, what was there is written down, and
 the warden, which outlives the server, starts this program when nothing of the session runs any more.
@@ -12,10 +12,11 @@ import pickle
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 from gripfast.errors import SandboxViolation
 from gripfast.host.files.closed import ClosedName, ClosedNames
-from gripfast.host.files.places import ClosedPlaces
+from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.scope import Directory, Scope
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.shell.ci_files import CiFiles
@@ -26,12 +27,23 @@ from gripfast.host.shell.quarantine import Quarantined
 from gripfast.records import dataclass
 
 _OLD_SECONDS = 24 * 3600
+_MODULES = frozenset(
+    f"gripfast.host.{name}"
+    for name in (
+        "files.closed",
+        "files.scope",
+        "program.git_view",
+        "shell.ci_files",
+        "shell.late",
+        "shell.put_back",
+    )
+) | {"gripfast.host.shell.unfinished"}
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is needed for a look after the commands of a session. Written only into our own state directory, which no
-    command can reach, so that it may be read by pickle."""
+    """What is needed for a look after the commands of a session. It is written into our own state directory, which no
+    command can reach, and read by `_OwnClasses`."""
 
     read: tuple[Directory, ...] | None
     write: tuple[Directory, ...]
@@ -60,7 +72,7 @@ class Unfinished:
         return [*taken, *late]
 
 
-class Journal:
+class LastLookFile:
     """The file in which a session writes down what was there before its commands."""
 
     def __init__(self, scope: Scope, mark: str) -> None:
@@ -105,15 +117,31 @@ class Journal:
 def _forget_old(folder: Path) -> None:
     for file in folder.iterdir():
         with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD_SECONDS:
+            if time.time() - file.stat().st_ctime > _OLD_SECONDS:  # commands may be able to set the other times
                 file.unlink()
+
+
+def read(file: IO[bytes]) -> Unfinished:
+    """What `LastLookFile.write` wrote. Raises UnpicklingError if it names anything else."""
+    return _OwnClasses(file).load()
+
+
+class _OwnClasses(pickle.Unpickler):
+    """Reads classes of ours that hold plain data, and nothing else: a pickle may name any function, to be called.
+    https://docs.python.org/3/library/pickle.html#restricting-globals"""
+
+    def find_class(self, module: str, name: str) -> type:
+        found = super().find_class(module, name) if module in _MODULES else None
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is not part of what was written")
+        return found
 
 
 def main(file: str) -> None:
     """Started by a warden. The file stays for the session's other wardens; a session that ends normally
     removes it."""
     with contextlib.suppress(FileNotFoundError, SandboxViolation), open(file, "rb") as opened:
-        pickle.load(opened).look()
+        read(opened).look()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ MountKind: TypeAlias = Literal["write", "read", "hide"]
 _STRICTNESS: tuple[MountKind, ...] = ("write", "read", "hide")
 Identity: TypeAlias = tuple[int, int, int, int]
 SETTINGS = ".git-settings"
-"""The directory in the session's /tmp where commands find the git configurations that are theirs."""
+"""The directory in the session's /tmp with the copies of git configurations that commands work on."""
 
 
 @dataclass(frozen=True, slots=True)

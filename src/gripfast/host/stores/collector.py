@@ -1,4 +1,4 @@
-"""When a store collects its garbage: in the background, at times and after so many bytes, one run at once."""
+"""When a store collects its garbage: in the background, now and then and after so many bytes, one run at a time."""
 
 from __future__ import annotations
 

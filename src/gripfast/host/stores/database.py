@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -13,11 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gripfast.errors import Internal
+from gripfast.host.program.places import private_directory
 
 
 class Database:
-    """Opened on first use: making one can't fail. Failures are told as those of `what`, without naming a path. One
-    that is damaged is made anew: that costs what was in it."""
+    """Opened on first use: making one can't fail. Failures are reported as those of `what`, without a path. One
+    that is damaged is replaced by an empty one."""
 
     def __init__(
         self, directory: Path, schema: str, *, what: str, patience: float = 2.0, folders: Sequence[str] = ()
@@ -63,7 +63,7 @@ class Database:
                 self._db = None
 
     @contextmanager
-    def told(self) -> Generator[None, None, None]:
+    def failures_as_internal(self) -> Generator[None, None, None]:
         """Failures of disk and database in words that name no path."""
         try:
             yield
@@ -76,7 +76,7 @@ class Database:
     def _watched(self) -> Generator[None, None, None]:
         """A database that is damaged is looked at before it is used again."""
         try:
-            with self.told():
+            with self.failures_as_internal():
                 yield
         except Internal as failure:
             if _is_damage(failure.__cause__):
@@ -86,7 +86,7 @@ class Database:
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
-            with self.told():
+            with self.failures_as_internal():
                 for path in (self.directory, *(self.directory / name for name in self._folders)):
                     self._make_private(path)
                 with self._locked(self.directory / "lock"):
@@ -94,12 +94,10 @@ class Database:
         return self._db
 
     def _make_private(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        facts = os.lstat(path)
-        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise Internal(f"{self._what}'s directory is not a directory of this user's own")
-        if stat.S_IMODE(facts.st_mode) != 0o700:
-            os.chmod(path, 0o700)
+        try:
+            private_directory(path)
+        except Internal:  # it names the path
+            raise Internal(f"{self._what}'s directory is not a directory of this user's own") from None
 
     def _open_or_renew(self) -> sqlite3.Connection:
         try:

@@ -24,6 +24,7 @@ from gripfast.host.stores.sessions import (
     Leased,
     Recorded,
     accepted,
+    busy_with,
     stored_name,
     text_bytes,
     unfinished,
@@ -134,6 +135,7 @@ class EmbeddedSessions:
         *,
         root: str = "",
         release: bool = False,
+        unfinished: str = "",
     ) -> bool:
         """Lines are not stored: all servers of one user on one machine write the same record."""
         id = stored_name(lease.session)
@@ -147,7 +149,8 @@ class EmbeddedSessions:
                 else:
                     db.execute("INSERT OR REPLACE INTO fields VALUES (?, ?, ?)", (id, text_bytes(name), value))
             if release:
-                db.execute("UPDATE sessions SET holder = '', busy = '', until = 0 WHERE id = ?", (id,))
+                busy = busy_with(lease.holder, unfinished) if unfinished else ""
+                db.execute("UPDATE sessions SET holder = '', busy = ?, until = 0 WHERE id = ?", (busy, id))
                 db.execute("DELETE FROM messages WHERE session = ?", (id,))
         return True
 
@@ -183,7 +186,7 @@ class EmbeddedSessions:
         """The server runs as long as it has its file locked: nothing has to be said again."""
         if server in self._up:
             return
-        with self._db.told():
+        with self._db.failures_as_internal():
             self._db.open()
             path = self._db.directory / "servers" / stored_name(server)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

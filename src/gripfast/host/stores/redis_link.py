@@ -23,6 +23,7 @@ _SCHEMES = (
     "unix://",
     *(f"{base}+{kind}://" for kind in _KINDS for base in ("redis", "rediss")),
 )
+FULL = "Redis is full"
 _PAUSE = 5.0  # seconds without a new attempt after Redis could not be reached
 
 
@@ -41,14 +42,14 @@ def check_address(url: str) -> None:
 
 
 class RedisLink:
-    """Connects on first use: making one can't fail. Failures are told as those of `what`, without an address."""
+    """Connects on first use: making one can't fail. Failures are reported as those of `what`, without an address."""
 
     def __init__(self, url: str, *, what: str, timeout: float = 5.0) -> None:
         self._url = url
         self._what = what
         self._timeout = timeout
         self._connected: Any = None
-        self._down_until = 0.0
+        self._down_until, self._why = 0.0, ""
         self._scripts: dict[str, Any] = {}
         self.prefix = "{gripfast}:1:" if _kind_of(url) == "cluster" else "gripfast:1:"
 
@@ -56,20 +57,17 @@ class RedisLink:
     def talk(self) -> Generator[Any, None, None]:
         """A connection; failures in words that name no address. After one, calls fail at once for a while."""
         if time.monotonic() < self._down_until:
-            raise Internal(f"{self._what} failed: Redis can't be reached", retriable=True)
+            raise Internal(f"{self._what} failed: {self._why}", retriable=True)
         faults = self._faults()
         try:
             yield self._client()
-        except faults.ConnectionError as fault:
-            self._down_until = time.monotonic() + _PAUSE
-            raise Internal(f"{self._what} failed: Redis can't be reached", retriable=True) from fault
-        except faults.TimeoutError as fault:
-            self._down_until = time.monotonic() + _PAUSE
-            raise Internal(f"{self._what} failed: Redis does not answer", retriable=True) from fault
+        except (faults.ConnectionError, faults.TimeoutError) as fault:
+            self._down_until, self._why = time.monotonic() + _PAUSE, _unreachable(fault, faults)
+            raise Internal(f"{self._what} failed: {self._why}", retriable=True) from fault
         except (ValueError, KeyError, TypeError) as fault:
             raise Internal(f"{self._what} failed: Redis has a value that gripfast did not write") from fault
         except (faults.RedisError, faults.RedisClusterException) as fault:
-            raise Internal(f"{self._what} failed: Redis says {str(fault)[:200]}") from fault
+            raise Internal(f"{self._what} failed: {_said(str(fault))}") from fault
 
     def run(self, source: str, keys: Sequence[str], arguments: Sequence[Any] = ()) -> Any:
         """Runs a script on the server, as a whole."""
@@ -98,6 +96,23 @@ class RedisLink:
         except ImportError as fault:
             raise Internal(f"{self._what} needs the extra `redis`: pip install 'gripfast[redis]'") from fault
         return exceptions
+
+
+def _unreachable(fault: Exception, faults: Any) -> str:
+    if isinstance(fault, faults.TimeoutError):
+        return "Redis does not answer"
+    if not isinstance(fault, faults.AuthenticationError):
+        return "Redis can't be reached"
+    is_missing = any(words in str(fault) for words in ("NOAUTH", "Authentication required", "already authenticated"))
+    return "Redis wants a password" if is_missing else "Redis refused the password"
+
+
+def _said(text: str) -> str:
+    """What Redis answered, without the commands that it was sent."""
+    text = text.rpartition("caused error: ")[2]
+    if "OOM " in text or "maxmemory" in text:
+        return FULL
+    return "Redis wants a password" if "NOAUTH" in text else f"Redis says {text[:200]}"
 
 
 def _kind_of(url: str) -> str:
@@ -141,8 +156,6 @@ def _sentinels_in(url: str) -> tuple[list[tuple[str, int]], str, dict[str, Any]]
     service, _, number = path.partition("/")
     nodes = [(one.hostname or "", one.port or 26379) for one in (urlsplit(f"//{host}") for host in hosts.split(","))]
     if not service or not all(host for host, _ in nodes) or not (number or "0").isdigit():
-        raise ValueError(
-            "one of sentinels names them and the service: redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/0"
-        )
+        raise ValueError("an address of sentinels is redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/0")
     access = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(number or 0)}
     return nodes, service, access

@@ -11,7 +11,7 @@
     gripfast:1:once:NAME    hash: a value that is taken once
     gripfast:1:epoch        made once: a Redis that has another one was emptied
 
-What must not be torn apart is one script on the server. Values are read as text or JSON, never run.
+What must happen as a whole is one script on the server. Values are read as text or JSON, never run.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from gripfast.host.stores.sessions import (
     Leased,
     Recorded,
     accepted,
+    busy_with,
     stored_name,
     text_bytes,
     unfinished,
@@ -76,10 +77,11 @@ return {'held', mail}
 """
 # KEYS: session, lease, state, lines, mail, recorded
 # ARGV: holder, fence, release, life in ms, most lines, how many fields are set and removed, id and root,
-#       most recorded; then the fields and the lines.  Returns what is recorded beyond the most, in a list after 1
+#       most recorded, what stays busy; then the fields and the lines.
+# Returns what is recorded beyond the most, in a list after 1
 _SAVE = """
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[2] then return {0} end
-local at = 10
+local at = 11
 for _ = 1, tonumber(ARGV[6]) do
   redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1])
   at = at + 2
@@ -102,7 +104,7 @@ if at <= #ARGV then
 end
 for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PEXPIRE', key, ARGV[4]) end
 if ARGV[3] == '1' then
-  redis.call('HSET', KEYS[1], 'busy', '')
+  redis.call('HSET', KEYS[1], 'busy', ARGV[10])
   if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
   redis.call('DEL', KEYS[5])
 end
@@ -212,6 +214,7 @@ class RedisSessions:
         *,
         root: str = "",
         release: bool = False,
+        unfinished: str = "",
     ) -> bool:
         id = stored_name(lease.session)
         keys = [self._key(kind, id) for kind in ("session", "lease", "state", "lines", "mail")]
@@ -219,7 +222,8 @@ class RedisSessions:
         removed = [text_bytes(name) for name, value in changes.items() if value is None]
         head = [lease.holder, lease.fence, int(release), self._keep, MOST_LINES, len(written), len(removed)]
         pairs = [part for name, value in written.items() for part in (text_bytes(name), value)]
-        named = [text_bytes(f"{id} {root}"), MOST_RECORDED]
+        busy = busy_with(lease.holder, unfinished) if unfinished else ""
+        named = [text_bytes(f"{id} {root}"), MOST_RECORDED, busy]
         arguments = [*head, *named, *pairs, *removed, *lines]
         found = self._link.run(_SAVE, [*keys, f"{self._link.prefix}recorded"], arguments)
         for old in found[1] if len(found) > 1 else ():
@@ -246,7 +250,7 @@ class RedisSessions:
 
     def take(self, name: str) -> tuple[bytes, float] | None:
         value, at, now = self._link.run(_TAKE, [self._key("once", stored_name(name))], [])
-        with self._link.talk():  # a value that is no number is one that we did not write
+        with self._link.talk():  # a value that is not a number was not written by us
             return None if value is None or at is None else (value, max(0.0, float(now) - float(at)))
 
     def announce(self, server: str) -> None:

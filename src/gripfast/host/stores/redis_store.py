@@ -16,17 +16,19 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from gripfast.errors import Internal, ToolError
 from gripfast.host.search.line_search import LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
-from gripfast.host.stores.redis_link import RedisLink
+from gripfast.host.stores.redis_link import FULL, RedisLink
 from gripfast.host.stores.store import QUOTA, TTL, expired_ref, unknown_ref
 from gripfast.records import dataclass
 
+T = TypeVar("T")
 _CHUNK = 256 * 1024
 _BATCH = 8  # chunks sent or asked for at once
+_ROOM = 4 * _CHUNK * _BATCH  # bytes of outputs that are removed when Redis is full
 _UNFINISHED = 3600  # seconds
 _REF = re.compile(r"[0-9a-f]{16}")
 
@@ -77,7 +79,7 @@ class RedisStore:
             there = redis.exists(self._blob(blob))
             created, size = float(facts[b"created"]), int(facts[b"size"])
             found = StoredChunks(ref_id, max(0, size), facts[b"card"], blob)
-        if not there or not created + self._ttl >= self._now():  # also if it is no number
+        if not there or not created + self._ttl >= self._now():  # also if it is not a number
             raise expired_ref(ref_id, self._ttl)
         return found
 
@@ -123,6 +125,31 @@ class RedisStore:
     # -- called by ChunkWriter
 
     def put_chunks(self, blob: str, first: int, chunks: list[bytes]) -> None:
+        self._with_room(lambda: self._put_chunks(blob, first, chunks))
+
+    def _with_room(self, write: Callable[[], T]) -> T:
+        """Writes; if Redis is full, once more after the oldest outputs were removed."""
+        try:
+            return write()
+        except Internal as fault:
+            if not fault.message.endswith(FULL) or not self._make_room():
+                raise
+        return write()
+
+    def _make_room(self) -> bool:
+        """Removes the oldest outputs, a few batches of chunks. False if there are none."""
+        with self._link.talk() as redis:
+            sizes = redis.hgetall(f"{self._prefix}sizes")
+            freed = 0
+            for name in redis.zrange(f"{self._prefix}ages", 0, -1):
+                if freed >= _ROOM:
+                    break
+                freed += int(sizes.get(name, 0))
+                redis.delete(self._blob(name.decode()))  # at once; `unlink` would free it later
+                self._remove(redis, name.decode())
+            return freed > 0
+
+    def _put_chunks(self, blob: str, first: int, chunks: list[bytes]) -> None:
         with self._link.talk() as redis, redis.pipeline(transaction=False) as pipe:
             for number, chunk in enumerate(chunks, first):
                 pipe.hset(self._blob(blob), number, chunk)
@@ -135,6 +162,11 @@ class RedisStore:
 
     def commit(self, session: str, blob: str, digest: str, size: int, card: bytes) -> str:
         """Point to the blob that has this content already, else to this one."""
+        ref = self._with_room(lambda: self._commit(session, blob, digest, size, card))
+        self._collector.added(size)
+        return ref
+
+    def _commit(self, session: str, blob: str, digest: str, size: int, card: bytes) -> str:
         with self._link.talk() as redis:
             if redis.hlen(self._blob(blob)) != -(-size // _CHUNK):
                 raise Internal("the output cache's Redis lost a part of the output")
@@ -145,7 +177,6 @@ class RedisStore:
                 pipe.execute()
             if kept != blob:
                 redis.unlink(self._blob(blob))
-        self._collector.added(size)
         return ref
 
     def drop(self, blob: str) -> None:

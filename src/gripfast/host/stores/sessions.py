@@ -107,9 +107,11 @@ class SessionStore(Protocol):
         *,
         root: str = "",
         release: bool = False,
+        unfinished: str = "",
     ) -> bool:
         """Changes fields (None removes one) and adds lines of the record of a session in `root`, all or nothing.
-        False if somebody else had the lease since: nothing is saved then. `release` gives the lease back."""
+        False if somebody else had the lease since: nothing is saved then. `release` gives the lease back;
+        `unfinished` then names a call that was cut short, as if the lease had not been given back."""
         ...
 
     def send(self, session: str, message: bytes) -> None:
@@ -153,7 +155,7 @@ def stored_name(key: str) -> str:
 
 
 def text_bytes(text: str) -> bytes:
-    """A text as it is stored; names of files may have bytes that are no text."""
+    """A text as it is stored; names of files may have bytes that are not text."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -161,6 +163,11 @@ def accepted(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     """The fields that may be ours, by their sizes."""
     small = {name: value for name, value in fields.items() if len(value) <= LARGEST_FIELD and len(name) <= 8192}
     return small if len(small) <= MOST_FIELDS else {}
+
+
+def busy_with(holder: str, doing: str) -> str:
+    """What a lease says about the server that has it and the call that it runs."""
+    return f"{holder}\n{doing}"
 
 
 def unfinished(busy: str, holder: str) -> tuple[str, str] | None:

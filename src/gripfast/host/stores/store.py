@@ -1,7 +1,7 @@
 """The embedded store of outputs: large ones as files, small ones as rows, one SQLite index over both.
 
     outputs-1/          0700, in the user's cache directory, shared by all processes of the user
-    ├── lock            held while the index is opened or made anew
+    ├── lock            held while the index is opened or replaced
     ├── index.db        outputs (ref id, session, card, age) and blobs (content, once for all who have it)
     └── files/          the content of large blobs, under names that only the index knows
 
@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from gripfast.errors import Internal, NotFound
+from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.program.places import cache_directory
 from gripfast.host.search.line_search import LONGEST_LINE, LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
@@ -104,7 +105,7 @@ class EmbeddedStore:
     def read(self, stored: StoredBlob, start: int, size: int) -> bytes:
         if stored.name is None:
             return self._read_row(stored, start, size)
-        with self.told(), closing_fd(self._open(stored)) as fd:
+        with self.failures_as_internal(), closing_fd(self._open(stored)) as fd:
             data = b""
             while len(data) < size and (piece := os.pread(fd, size - len(data), start + len(data))):
                 data += piece
@@ -135,7 +136,7 @@ class EmbeddedStore:
             unused = "SELECT id, name FROM blobs WHERE id NOT IN (SELECT blob FROM outputs)"
             names = [name for _, name in db.execute(unused).fetchall() if name]
             db.execute("DELETE FROM blobs WHERE id NOT IN (SELECT blob FROM outputs)")
-        with self.told():
+        with self.failures_as_internal():
             for name in names:
                 (self._directory / "files" / name).unlink(missing_ok=True)
             self._sweep()
@@ -146,9 +147,9 @@ class EmbeddedStore:
         self._collector.close()
         self._index.close()
 
-    def told(self) -> AbstractContextManager[None]:
+    def failures_as_internal(self) -> AbstractContextManager[None]:
         """Failures of disk and database in words that name no path."""
-        return self._index.told()
+        return self._index.failures_as_internal()
 
     # -- committing: called by BlobWriter
 
@@ -250,7 +251,7 @@ class EmbeddedStore:
                     self._remove_stray(entry.path, entry.name)
 
     def _remove_stray(self, path: str, name: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, READ_FLAGS)
         with closing_fd(fd), suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not self._has_row(name):  # its writer may have committed before we had the lock
@@ -277,7 +278,7 @@ class BlobWriter:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._size + len(data) > self._quota:
             raise Internal(f"the output cache holds no more than {self._quota} bytes")
-        with self._store.told():
+        with self._store.failures_as_internal():
             if self._fd is None and self._size + len(data) <= _SMALL:
                 self._held += data
             else:
@@ -287,11 +288,11 @@ class BlobWriter:
     def read(self, start: int, size: int) -> bytes:
         if self._fd is None:
             return bytes(self._held[start : start + size])
-        with self._store.told():
+        with self._store.failures_as_internal():
             return os.pread(self._fd, size, start)
 
     def commit(self, card: bytes) -> str:
-        with self._store.told():
+        with self._store.failures_as_internal():
             if self._fd is None:
                 return self._store.commit_row(self._session, bytes(self._held), card)
             ref = self._store.commit_file(self._session, self._fd, self._size, self._name, card)

@@ -8,3 +8,4 @@
 (call method: (identifier) @called
   arguments: (argument_list . (_) @name) block: [(do_block body: (_) @body) (block body: (_) @body)]
   (#any-of? @called "describe" "context" "it" "specify" "test" "namespace" "task" "shared_examples")) @test
+(program (identifier) @fault @name (#eq? @fault "end"))

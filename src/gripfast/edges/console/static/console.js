@@ -171,7 +171,7 @@ function row(call) {
   return make(
     "tr", { class: kinds.filter(Boolean).join(" "), "data-number": call.number, "data-key": call.key, "aria-current": String(page.open === call.key) },
     make("td", {}, box),
-    make("td", { class: "number", title: call.server ? `on server ${call.server}` : null }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.key}: ${call.tool} ${call.subject}` }, call.key)),
+    make("td", { class: "number", title: call.server ? `on server ${call.server}` : null }, make("button", { type: "button", class: "opens", tabindex: "-1", "aria-label": `Open call ${call.key}: ${call.tool} ${call.subject}${call.error ? `, failed: ${call.error}` : ""}` }, call.key)),
     make("td", {}, time(call.time)),
     make("td", { class: "tool", title: call.error || null, "data-error": call.error || "" }, call.tool),
     make("td", { class: "what", title: call.subject }, call.subject),

@@ -61,6 +61,7 @@ function card(question, failed) {
     button("Deny", () => answer("no"), { class: "danger", "aria-keyshortcuts": "n" }),
     because,
   );
+  because.addEventListener("keydown", (event) => { if (event.key === "Enter" && because.value.trim()) answer("no"); });
   const keys = (event) => {
     if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
     const verdict = { y: "yes", n: "no", a: widths.length ? widths[0][0] : undefined }[event.key];

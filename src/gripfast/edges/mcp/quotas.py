@@ -18,7 +18,7 @@ CALLS_AT_ONCE = 64
 """How many calls of one client run at the same time; more wait for their turn. Each call may use a thread."""
 
 
-class Shares:
+class Quotas:
     """Divides a server among its clients."""
 
     def __init__(self, clients: int, sessions: int = MOST_SESSIONS, requests: int = MOST_REQUESTS) -> None:

@@ -19,6 +19,9 @@ MOST_DIRECTORIES = 16
 # be devices or the network.
 _HARMLESS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 _AT_HOME = re.compile(r"\$\{?(?:HOME|OLDPWD|TMPDIR|XDG_\w+)\b|(?:^|[=:])~")
+# Places that a word names though only the shell knows them whole. No line that is read sets these variables.
+_IN_TMPDIR = re.compile(r"\$(?:TMPDIR|\{TMPDIR\})(?:/[\w.@%+=,-]+)+")
+_IN_HOME = re.compile(r"~((?:/[\w.@%+=,-]+)+)")
 _ACTIVATES = re.compile(r"(?:^|/)(\.?venv/bin/activate)$")
 _GLOB_MARKS = re.compile(r"[*?\[\]!^]")
 _QUOTES = str.maketrans("", "", "\"'\\")
@@ -79,11 +82,14 @@ class LinePlaces:
 
     def write(self, word: Word, *, vouched: bool = False) -> Decision:
         """Judges a written path like a call of Write, for every directory where the shell may be."""
+        word = self._placed(word)
+        if isinstance(word, Unknown) and self._is_temporary(word) and self.writes("scratch").action != "deny":
+            return Decision("allow", f"`{word}` is the session's own", self.writes("scratch").rule)
         if isinstance(word, Unknown) and (word.glob is None or word.text.startswith("~")):
             return Decision("ask", f"it is known only later what `{word}` is, and it would be written")
         path = word.glob or "" if isinstance(word, Unknown) else word
         if path in _HARMLESS and isinstance(word, str):
-            return Decision("allow", f"`{path}` is no file")
+            return Decision("allow", f"`{path}` is not a file")
         if not path or path.startswith("/dev/"):
             return Decision("ask", f"`{word}` would be written")
         if isinstance(word, Unknown) and not (vouched and self.globs_written and not _may_step_up(path)):
@@ -96,6 +102,26 @@ class LinePlaces:
             return Decision("ask", f"`{path}` would be written, and {reason}")
         places = [posixpath.normpath(posixpath.join(where, path)) for where in self.directories]
         return strictest([self._write_at(place, vouched=vouched) for place in places])
+
+    def _placed(self, word: Word) -> Word:
+        """`~/x` as the path that it is."""
+        found = _IN_HOME.fullmatch(word.text) if isinstance(word, Unknown) and self.facts.home else None
+        return word if found is None else posixpath.normpath(self.facts.home + found[1])
+
+    def _is_temporary(self, word: Unknown) -> bool:
+        """`$TMPDIR/x`, which is the session's own where commands are held."""
+        text = word.text.replace('"', "")
+        return self.facts.sandboxed and ".." not in text.split("/") and _IN_TMPDIR.fullmatch(text) is not None
+
+    def unremovable(self, word: Word) -> str | None:
+        """Why the sandbox would not remove what a word names, whatever a person says: it is protected and there."""
+        if not self.facts.sandboxed or self.facts.writes_to is None or isinstance(word, Unknown) or self.is_lost:
+            return None
+        places = [posixpath.normpath(posixpath.join(where, word)) for where in self.directories]
+        if not all(self.workspace.holds(path) and self.facts.exists(path) for path in places):
+            return None
+        problems = [self.facts.writes_to(path) for path in places if ".git" not in path.split("/")]
+        return problems[0] if len(problems) == len(places) and all(problems) else None
 
     def _unknown_way(self, path: str) -> str | None:
         """Why it is not yet known where a path leads; None if it is."""
@@ -143,7 +169,10 @@ class LinePlaces:
         problem = self._protected(path) if decision.action == "allow" else None
         if problem is None:
             return decision
-        return Decision("deny" if self.facts.sandboxed else "ask", problem)
+        if not self.facts.sandboxed:
+            return Decision("ask", problem)
+        asks = f". {self.facts.writer} asks the user for one file" if "unprotect = " in problem else ""
+        return Decision("deny", f"{problem}{asks if self.facts.writer else ''}", by_sandbox=True)
 
     def _protected(self, path: str) -> str | None:
         if self.facts.writes_to is not None and path.startswith("/"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gripfast.call.places import LinePlaces
+from gripfast.call.line_places import LinePlaces
 from gripfast.call.shell.commands import Tables, plainly
 from gripfast.call.shell.options import Program, problem_with
 from gripfast.call.shell.programs import BUILTINS, GIT_CHANGING, INTO_A_VENV, PROJECT
@@ -81,6 +81,14 @@ def moving_problem(argv: Argv, places: LinePlaces) -> str | None:
     return None
 
 
+def unremovable(argv: Argv, places: LinePlaces) -> str | None:
+    """Why `rm` would fail in the sandbox even after a yes: what it names is protected."""
+    if argv[0] != "rm":
+        return None
+    problems = (places.unremovable(word) for word in argv[1:] if not str(word).startswith("-"))
+    return next((f"`rm`: {problem}" for problem in problems if problem is not None), None)
+
+
 def removal_problem(argv: Argv, places: LinePlaces) -> str | None:
     """Why what a command removes could not be restored."""
     words = argv[1:]
@@ -93,7 +101,7 @@ def removal_problem(argv: Argv, places: LinePlaces) -> str | None:
 def _git_words_problem(argv: Argv, places: LinePlaces) -> str | None:
     words = plainly(argv)
     if words[:2] == ("git", "checkout") and (paths := [word for word in words[2:] if places.has(word)]):
-        return f"`git checkout {paths[0]}` throws away what was changed there, if it is no branch"
+        return f"`git checkout {paths[0]}` throws away what was changed there, if it is not a branch"
     if words[:2] == ("git", "rebase") and not places.facts.sandboxed and {"--continue", "--skip"} & {*words[2:]}:
         return "`git rebase` continues with a list that may name programs to run"
     return None

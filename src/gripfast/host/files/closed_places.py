@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
+from gripfast.host.files.named_by_git import NamedByGit
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.scope import PROTECTED, RUN_BY_CI, Scope
 from gripfast.host.program.own import is_own
@@ -13,6 +15,7 @@ from gripfast.text.below import after
 _NEVER_ASKED = (".git", "git~1", "**/.config/gripfast", "gripfast.toml", ".gripfast.toml", ".gripfast")
 OWN_CODE = "what gripfast itself runs"
 OWN_SECRET = "gripfast's own state and secrets"
+NAMED_BY_GIT = "your git's settings name it"
 
 
 class ClosedPlaces:
@@ -23,6 +26,7 @@ class ClosedPlaces:
         self._roots = tuple(directory.real for directory in scope.roots)
         self._never = Patterns(text for text in scope.protect.texts if text in _NEVER_ASKED)
         self._run_here = Patterns(_run_here(scope.protect.texts))
+        self.named_by_git = NamedByGit(self._roots) if ".git" in scope.protect.texts else None
 
     def denied(self, absolute: str) -> str | None:
         """Why a place may be neither read nor written, in a few words; None when it may."""
@@ -35,11 +39,17 @@ class ClosedPlaces:
         `lifted`: after a person's yes."""
         if pattern := self._matched(self._never if lifted else self._scope.protect, absolute):
             return f"`{pattern}`"
+        if not lifted and self._is_named_by_git(absolute):
+            return NAMED_BY_GIT
         return OWN_CODE if is_own(absolute) else None
+
+    def _is_named_by_git(self, absolute: str) -> bool:
+        return self.named_by_git is not None and absolute in self.named_by_git.near(os.path.dirname(absolute))
 
     def runs_here(self, absolute: str) -> bool:
         """Whether a place is protected for another reason than that a CI service runs it."""
-        return self._matched(self._run_here, absolute) is not None or is_own(absolute)
+        is_closed = self._matched(self._run_here, absolute) is not None or is_own(absolute)
+        return is_closed or self._is_named_by_git(absolute)
 
     def _matched(self, patterns: Patterns, absolute: str) -> str | None:
         if not patterns:
@@ -54,7 +64,7 @@ class ClosedPlaces:
 
 
 def _run_here(texts: Sequence[str]) -> Iterator[str]:
-    """Protected names without the usual ones of CI services. One that the user names too is meant as it is said, and
-    so is every name of a list of the user's own."""
+    """The protected names without those of CI services that are protected by default. A name that the user has added,
+    or a list of the user's own, is protected for every reason."""
     is_usual = len(set(PROTECTED).intersection(texts)) > len(PROTECTED) // 2
     return (text for text in texts if not is_usual or text not in RUN_BY_CI or texts.count(text) > 1)

@@ -97,6 +97,7 @@ def opened(browser: Browser, link: str, **options: Any) -> tuple[Page, list[str]
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if "Content Security" in message.text else None)
     page.goto(link)
+    page.locator("#questions").wait_for(state="attached")  # the link answers with a page that leads to the console
     return page, faults
 
 
@@ -116,8 +117,7 @@ def test_the_link_is_not_on_the_browsers_command_line(project: Path, browser: Br
         file = Path(given.read_text().strip())
         assert link.partition("key=")[2] and link not in str(file)
         assert file.stat().st_mode & 0o777 == 0o600
-        page, _ = opened(browser, file.as_uri())
-        page.locator("#questions").wait_for(state="attached")  # the page itself: the cookie was sent along
+        page, _ = opened(browser, file.as_uri())  # arrives at the console: the cookie was sent along
         assert page.url.startswith(link.partition("?")[0])
     assert not file.exists()
 
@@ -399,6 +399,32 @@ def test_an_answer_that_did_not_count_is_said_until_it_was_read(project: Path, b
         page.get_by_role("alert").wait_for(state="hidden")
 
 
+def test_a_question_whose_answer_is_on_its_way_takes_no_second_one(project: Path, browser: Browser) -> None:
+    queue, answers = QuestionQueue(), []
+    for shown in ("touch one", "touch two"):
+        queue.ask(Asking("demo", str(project), "Bash", "why", shown, {}))
+
+    with console(project) as link:
+        page, _ = opened(browser, link)
+        page.route("**/console/api/answer", lambda route: answers.append((route, route.request.post_data_json["id"])))
+        page.locator("article.question").nth(1).wait_for()
+        first, second = page.locator("article.question").all()
+        page.keyboard.press("q")
+        page.keyboard.press("y")
+        page.wait_for_function("document.querySelector('article.question').inert")
+        page.keyboard.press("q")  # the second one: nothing waits in the first
+        page.keyboard.press("n")
+        page.wait_for_function("[...document.querySelectorAll('article.question')].every((one) => one.inert)")
+        for key in "qyn":
+            page.keyboard.press(key)
+        assert sorted(id for _, id in answers) == sorted(
+            {first.get_attribute("data-id"), second.get_attribute("data-id")}
+        )
+        for route, _ in answers:
+            route.continue_()
+        page.locator("#questions").wait_for(state="hidden")
+
+
 def test_calls_are_read_and_undone_by_keys(project: Path, browser: Browser) -> None:
     for number in (1, 2, 3):
         called(project, "Write", f'{{"file_path": "{number}.txt", "content": "{number}"}}')
@@ -605,13 +631,12 @@ def test_the_page_of_a_server_over_http_by_keys(project: Path, browser: Browser,
     keys.type("not on Fridays")
     keys.press("Enter")
     assert "the user said no: not on Fridays" in denied.result(60)
-    for key, name in (("y", "approved"), ("a", "always")):
+    for number, key, name in ((2, "y", "approved"), (3, "a", "always")):
         called = agent.bash(f"touch {name}")
-        page.get_by_role("article", name="Question").wait_for()
+        page.get_by_role("article", name=f"Question Q{number}").wait_for()
         keys.press("q")
         keys.press(key)
         called.result(60)
-        page.get_by_role("article", name="Question").wait_for(state="detached")
     agent.bash("touch always").result(60)
     assert sorted(file.name for file in project.iterdir()) == ["always", "approved"]
 

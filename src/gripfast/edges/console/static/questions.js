@@ -32,7 +32,7 @@ function tell() {
 }
 
 export function focusFirst() {
-  const first = shown.values().next().value;
+  const first = [...shown.values()].find((element) => !element.inert);
   if (first) first.focus();
 }
 
@@ -40,7 +40,7 @@ function card(question, failed) {
   const because = make("input", { type: "text", placeholder: "reason, if you deny (optional)", "aria-label": `Reason to deny ${question.id}`, maxlength: "500" });
   const answer = async (verdict) => {
     const had = element.contains(document.activeElement);
-    element.querySelectorAll("button").forEach((one) => { one.disabled = true; });
+    element.inert = true;  // one answer: until the server has it, the card takes neither keys nor clicks
     try {
       await post("answer", { id: question.id, verdict, because: verdict === "no" ? because.value : "" });
       shown.delete(question.id);
@@ -48,7 +48,7 @@ function card(question, failed) {
       tell();
       if (had) focusFirst();
     } catch (error) {
-      element.querySelectorAll("button").forEach((one) => { one.disabled = false; });
+      element.inert = false;
       if (had) element.focus();
       failed(error);
     }
@@ -61,9 +61,9 @@ function card(question, failed) {
     button("Deny", () => answer("no"), { class: "danger", "aria-keyshortcuts": "n" }),
     because,
   );
-  because.addEventListener("keydown", (event) => { if (event.key === "Enter" && because.value.trim()) answer("no"); });
+  because.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.repeat && because.value.trim()) answer("no"); });
   const keys = (event) => {
-    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target instanceof HTMLInputElement || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const verdict = { y: "yes", n: "no", a: widths.length ? widths[0][0] : undefined }[event.key];
     if (verdict) { event.preventDefault(); event.stopPropagation(); answer(verdict); }
   };

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md promises, held: every sentence there that says "only" or "never" has its test in HELD_BY."""
+"""What ARCHITECTURE.md promises, held: its tables, its file names, and each sentence with "only", "never" or "no"."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gripfast.builtin.tools import TOOLS
+from gripfast.builtin.tools import files as tool_files
 from gripfast.host.files.fs import ScopedFs
 
 ROOT = Path(__file__).parent.parent
@@ -59,6 +60,28 @@ HOST_MAY_IMPORT = {
     "record": {"kernel", "program", "files"},
     "shell": {"kernel", "program", "files"},
 }
+
+
+def rows_of_the_page() -> Iterator[tuple[str, set[str]]]:
+    """The rows of both tables of rooms: what each is about, and what it may import."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## The steps of one call")[0]
+    for row in re.findall(r"^\| `(\w+)(?:/|\.py)` \|.*\| (.*) \|$", page, re.MULTILINE):
+        yield row[0], set(re.findall(r"`(\w+)`", row[1])) | {word for word in row[1].split() if word == "everything"}
+
+
+def test_the_tables_of_the_page_say_what_each_room_may_import() -> None:
+    page = dict(rows_of_the_page())
+    everything = {room: {"everything"} for room in ("builtin", "edges", "adapters")}
+    assert page == MAY_IMPORT | HOST_MAY_IMPORT | everything
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w]+/)*\w+\.py)`", page))
+    places = ["/" + path.relative_to(ROOT).as_posix() for path in [*modules(), *(ROOT / "tests").glob("*.py")]]
+    assert len(named) > 80
+    assert sorted(name for name in named if not any(place.endswith(f"/{name}") for place in places)) == []
+
 
 # What reaches the machine, and so stays in host/.
 MACHINE = {
@@ -243,7 +266,12 @@ def test_there_are_two_catchers_and_no_third() -> None:
 # Names of tools that are also ordinary words: a pattern, a program of the shell, a state.
 ORDINARY_WORDS = {"Glob", "tree", "done"}
 # A language is called as a tool is, and a package has the name of the tool it serves.
-NOT_TOOLS = {("outline/languages.py", "Bash"), ("outline/grammar.py", "gripfast.outline")}
+NOT_TOOLS = {
+    ("outline/languages.py", "Bash"),
+    ("outline/grammar.py", "gripfast.outline"),
+    ("adapters/openai_agents/editor.py", "apply_patch"),  # the framework's own names
+    ("adapters/inspect.py", "read_file"),
+}
 
 
 def code_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -258,8 +286,8 @@ def code_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_no_room_below_builtin_knows_a_tool_by_name(path: Path) -> None:
-    if HEIGHT.get(room_of(path), HEIGHT["builtin"]) >= HEIGHT["builtin"]:
+def test_no_room_below_builtin_and_no_adapter_knows_a_tool_by_name(path: Path) -> None:
+    if HEIGHT.get(room_of(path), HEIGHT["builtin"]) >= HEIGHT["builtin"] and room_of(path) != "adapters":
         return
     plain = "|".join(re.escape(tool.name) for tool in TOOLS if tool.name not in {"tree", "done"})
     named = re.compile(rf"(?<![\w-])(?:{plain})(?![\w-])|`(?:tree|done)`|(?<![\w-])(?:tree|done)\(")
@@ -268,7 +296,15 @@ def test_no_room_below_builtin_knows_a_tool_by_name(path: Path) -> None:
         assert not found, f"{path}:{line} knows the tool {found and found[0]}; let the tool declare it"
 
 
-# Each sentence of ARCHITECTURE.md that says "only" or "never", and the test that holds it.
+def test_no_tool_but_undo_knows_the_record() -> None:
+    files = {f"{file}.py" for listed in tool_files().values() for file in listed} - {"undo.py"}
+    assert len(files) > 10
+    for file in files:
+        names = {name for _, name in imports(parsed(SOURCE / "builtin" / file))}
+        assert not {name for name in names if name.startswith("gripfast.host.record.record")}, file
+
+
+# Each sentence of ARCHITECTURE.md that says "only", "never" or the like, and the test that holds it.
 HELD_BY = {
     "Imports only go down this table": "tests/test_architecture.py::test_imports_go_down_only",
     "the only room that touches disk and processes": "tests/test_architecture.py::test_only_host_touches_the_machine",
@@ -284,12 +320,43 @@ HELD_BY = {
         "tests/call/cache/test_broken_stores.py::test_a_disk_that_fills_up_while_writing"
     ),
     "Only validation makes a `WorkPath`": "tests/test_architecture.py::test_a_work_path_is_made_only_by_validation",
+    "No other folder uses `ctypes`": "tests/test_architecture.py::test_only_the_kernel_folder_calls_the_c_library",
+    "`framework` and `host` don't know each other": "tests/test_architecture.py::test_imports_go_down_only",
+    "does not know `host` either": "tests/test_architecture.py::test_imports_go_down_only",
+    "since `host` does not know `call`": "tests/test_architecture.py::test_imports_go_down_only",
+    "so tools don't know whether they are recorded": (
+        "tests/test_architecture.py::test_no_tool_but_undo_knows_the_record"
+    ),
+    "also if there is nobody to ask": "tests/call/test_hooks.py::test_a_question_with_nobody_to_ask_is_a_no",
+    "Read returns no more than fits into a message": (
+        "tests/builtin/test_read.py::test_an_answer_is_at_most_64_kib_and_the_rest_can_be_read_on"
+    ),
+    "`ScopedFs` opens nothing else": "tests/test_architecture.py::test_the_files_take_no_path_but_a_work_path",
+    "if it leads elsewhere when": (
+        "tests/builtin/test_judged_places.py::test_a_link_that_is_turned_while_somebody_reads_the_question_is_a_conflict"
+    ),
+    "so they agree on every name": "tests/text/test_gates_agree.py::test_both_gates_agree_on_every_pattern_and_path",
+    "No room below `builtin` knows a tool by name": (
+        "tests/test_architecture.py::test_no_room_below_builtin_and_no_adapter_knows_a_tool_by_name"
+    ),
+    "two places catch exceptions": "tests/test_architecture.py::test_there_are_two_catchers_and_no_third",
+    "a call must not": (
+        "tests/builtin/test_record_bad_days.py::test_on_a_full_disk_every_call_works_and_says_that_it_is_not_recorded"
+    ),
+    "If something fits in no room": "tests/test_architecture.py::test_imports_go_down_only",
+    "and knows no tool by name": (
+        "tests/test_architecture.py::test_no_room_below_builtin_and_no_adapter_knows_a_tool_by_name"
+    ),
 }
+CLAIMS = re.compile(
+    r"\b(?:only|never|no other|no more|no room|no tool|nobody|nothing else|don't|not know|must not|every name)\b",
+    re.IGNORECASE,
+)
 
 
-def test_every_only_and_never_of_the_page_is_held_by_a_test() -> None:
+def test_every_claim_of_the_page_is_held_by_a_test() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    lines = [line for line in page.splitlines() if re.search(r"\b(?:only|never)\b", line, re.IGNORECASE)]
+    lines = [line for line in page.splitlines() if CLAIMS.search(line)]
     assert not [line for line in lines if not any(held in line for held in HELD_BY)], "write its test, or drop it"
     for sentence, test in HELD_BY.items():
         file, name = test.split("::")

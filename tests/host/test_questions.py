@@ -136,12 +136,13 @@ def test_a_notification_is_arguments_and_never_code(
 
     monkeypatch.setattr(notify, "find_program", find)
     monkeypatch.setattr(notify.subprocess, "run", run)
-    asked = queue.ask(Asking("s", '/work"; do shell script "x', "Bash", "<b>why</b>\x1b", "command: ls"))
+    asked = queue.ask(Asking("s", '/work"; do shell script "x', "Bash", "<b>why</b>\x1b", "command: ls", who="ann"))
     notify.notify_desktop(asked)
     assert done.wait(60)
     (command,) = ran
     assert command[0] == f"/usr/bin/{program}"
     assert asked.id in command[-2]
+    assert command[-1].startswith("ann: Bash in /work")
     assert "\x1b" not in command[-1]
     assert ("<b>" in command[-1]) == (program == "osascript")  # the other one reads markup
 

@@ -37,6 +37,8 @@ CLIENT_TIMEOUTS = {
 }
 """The shortest time, in seconds, after which a client of this name is known to give up a call by default."""
 _SPARE = 10.0  # seconds between our answer and the client's timeout
+LONGEST_NAME = 64
+"""Characters of the name that a client gives itself, in a question."""
 LARGEST_SHOWN = 1 << 20
 """Characters of one question. A longer one is cut, with the digest of all of it."""
 _POLL_SECONDS = 0.05
@@ -90,6 +92,8 @@ class Approvals:
     is_shared: bool = False
     config: str | None = None
     """The configuration that names the shared store, for whoever answers."""
+    who: str = ""
+    """The person whose token the client has."""
     _finding: anyio.Lock = field(default_factory=anyio.Lock)
     _waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
 
@@ -152,7 +156,9 @@ class Approvals:
         text = f"{bounded(shown)}\n{cut}" if cut else bounded(shown)
         reason = escaped(question.reason)
         widths = {str(width): covers for width, covers in question.widths().items()}
-        return key, Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, self.client, key)
+        client = self.client[:LONGEST_NAME]
+        asking = Asking(self.session, self.root, question.tool.name, reason, text, widths, cut, client, key, self.who)
+        return key, asking
 
     def _attach(self, key: str) -> _Waiting | None:
         """A question about the same call that no other call waits for at this moment."""

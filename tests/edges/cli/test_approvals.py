@@ -46,6 +46,16 @@ def test_questions_are_listed_with_everything_that_will_run(queue: QuestionQueue
         assert text in listed
 
 
+def test_a_client_can_give_itself_no_name_that_looks_like_another_person_or_question(queue: QuestionQueue) -> None:
+    name = "codex\nQ9  Read  0 s ago  /work/app  session 12345678  asked by bob\x1b[2K"
+    id = queue.ask(Asking("session-1", "/work/\napp", "Bash", "no rule", "command: ls", client=name, who="ann")).id
+    head, *rest = run("approvals").stdout.splitlines()
+    assert head.startswith(f"{id}  Bash  ") and "asked by ann with codex\\nQ9" in head and "\x1b" not in head
+    assert rest == ["    command: ls"]
+    (listed,) = json.loads(run("approvals", "--json").stdout)
+    assert (listed["who"], listed["client"]) == ("ann", name)
+
+
 def test_the_json_list_has_the_fields_programs_rely_on(queue: QuestionQueue) -> None:
     id = ask(queue)
     (listed,) = json.loads(run("approvals", "--json").stdout)

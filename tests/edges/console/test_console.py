@@ -278,9 +278,9 @@ async def test_no_field_that_is_shown_hides_or_turns_text(page: httpx2.AsyncClie
         entry.end(answer=f"red\n[a note{HIDING}]")
         await session.call("Bash", {"command": f"mkdir 'd{HIDING}'; echo 1 > 'd{HIDING}/in{HIDING}'"})
         place = await place_of(page)
-        diff = f"+x{HIDING}"
+        diff, widths = f"+x{HIDING}", {"always": f"this{HIDING}"}
         asking = Asking(f"one{HIDING}", str(project), f"Bash{HIDING}", f"why{HIDING}", f"what\n{diff}")
-        QuestionQueue().ask(replace(asking, diff=diff, client=f"client{HIDING}", widths={"always": f"this{HIDING}"}))
+        QuestionQueue().ask(replace(asking, diff=diff, client=f"client{HIDING}", who=f"ann{HIDING}", widths=widths))
         (shell,) = await shown(page, "running")
         seen: list[Any] = [await shown(page, what) for what in ("sessions", "questions", "running")]
         seen += [await shown(page, what, place=place) for what in ("calls", "todos")]

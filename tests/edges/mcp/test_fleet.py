@@ -213,6 +213,8 @@ def test_a_question_of_one_server_is_answered_at_the_other_and_the_call_runs_onc
     person = Person(generation="newer", name=f"window {time.monotonic_ns()}")
     with ThreadPoolExecutor(1) as pool:
         running, question = ask_at(one, person, pool, other, f"./deploy {deploy.name}")
+        assert (question["who"], question["client"]) == ("ann", "fleet")
+        assert "asked by ann with fleet\n" in other.command("approvals").stdout
         assert other.command("approve", question["id"]).exit_code == 0
         assert f"ran {deploy.name}" in running.result(HANG).text
         assert other.command("deny", question["id"]).exit_code == 3
@@ -234,6 +236,7 @@ def test_the_same_call_at_another_server_attaches_to_the_question_that_waits(two
         assert "cancelled" in str(lost.exception(HANG) or lost.result()).lower()
         again = pool.submit(person.call, other.port, "Bash", command=line)
         page = console_of(other)
+        assert {found["asker"] for found in page("questions") if line in found["shown"]} == {"ann with fleet"}
         assert [found["id"] for found in page("questions") if line in found["shown"]] == [question["id"]]
         page("answer", {"id": question["id"], "verdict": "yes"})
         assert f"ran {deploy.name}" in again.result(HANG).text

@@ -13,6 +13,7 @@ from gripfast.errors import ToolError
 from gripfast.host.program.terminal_keys import END, NextKey, keys
 from gripfast.host.questions.everywhere import EverywhereQueue, questions_in
 from gripfast.host.questions.question import AnsweredBefore, Questions, QueuedQuestion, Verdict, wait_for_change
+from gripfast.text.escape import escaped
 
 OVER = 1
 ANSWERED_BEFORE = 3
@@ -118,9 +119,10 @@ def _list(questions: list[QueuedQuestion], as_json: bool) -> None:
 
 def _show(question: QueuedQuestion, *, whole: bool) -> None:
     age = max(0, utc_now().timestamp() - question.asked_at)
-    client = f"  {question.client}" if question.client else ""
     place = f"{question.server}:{question.root}" if question.server else question.root
-    say(f"{question.id}  {question.tool}  {age:.0f} s ago  {place}{client}  session {question.session[:8]}")
+    asker = f"  asked by {question.asker}" if question.asker else ""  # last: a client may give itself any name
+    head = f"{question.id}  {question.tool}  {age:.0f} s ago  {place}  session {question.session[:8]}"
+    say(escaped(f"{head}{asker}"))
     call = question.shown.removesuffix(question.diff)
     diff = question.diff.split("\n") if question.diff else []
     cut = [] if whole or len(diff) <= _DIFF_LINES else [f"… {len(diff) - _DIFF_LINES} more lines; d shows all"]

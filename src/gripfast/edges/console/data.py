@@ -48,7 +48,7 @@ _LINE = 2000  # characters of a line of a diff
 _OPEN_FILES = 50
 _SHELLS = 100
 _LOOK_SECONDS = 0.5  # between two looks at the store
-_NAMED = ("session", "root", "tool", "reason", "client", "server")  # of a question
+_NAMED = ("session", "root", "tool", "reason", "client", "server", "who", "asker")  # of a question
 _SUBJECTS = ("command", "file_path", "path", "pattern", "patch", "bash_id")
 
 

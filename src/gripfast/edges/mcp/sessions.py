@@ -263,6 +263,7 @@ class Sessions:
                 QuestionQueue() if self.sharing is None else self.sharing.queue(),
                 is_shared=client.shared is not None,
                 config=self.settings.config_file,
+                who=client.owner,
             )
 
     def fault(self) -> str | None:

@@ -18,7 +18,8 @@ _SCRIPT = ("on run argv", "display notification (item 2 of argv) with title (ite
 def notify_desktop(question: QueuedQuestion) -> None:
     """Shows a notification with `notify-send` or `osascript`. Does nothing if both are missing or it fails."""
     title = f"gripfast: {question.id} waits for you"
-    text = escaped(f"{question.tool} in {question.root}: {question.reason}")[:_LONGEST]
+    asker = f"{question.asker}: " if question.asker else ""
+    text = escaped(f"{asker}{question.tool} in {question.root}: {question.reason}")[:_LONGEST]
     command = _command(title, text)
     if command:
         threading.Thread(target=_run, args=(command,), daemon=True).start()

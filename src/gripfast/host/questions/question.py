@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from gripfast.errors import Conflict, InvalidArgument, NotFound
 from gripfast.records import dataclass
+from gripfast.text.escape import escaped
 
 Verdict: TypeAlias = Literal["yes", "no", "always", "always_leading", "remember"]
 """Yes, no, or one of the ways to say "always" that `QueuedQuestion.widths` offers."""
@@ -35,7 +36,8 @@ class AnsweredBefore(Conflict):
 @dataclass(frozen=True, slots=True)
 class Asking:
     """A question to be asked. `shown` is what will run, escaped; `diff` is what it would change, if known. `call` is
-    a digest of the call: another server finds the question by it when the same call comes again."""
+    a digest of the call: another server finds the question by it when the same call comes again. `who` is the person
+    whose token the client has, empty without tokens; `client` is the name that the client gives itself."""
 
     session: str
     root: str
@@ -46,6 +48,7 @@ class Asking:
     diff: str = ""
     client: str = ""
     call: str = ""
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class QueuedQuestion:
     owner: str
     call: str = ""
     server: str = ""
+    who: str = ""
 
     @classmethod
     def of(
@@ -90,7 +94,13 @@ class QueuedQuestion:
             owner=owner,
             call=asking.call,
             server=server,
+            who=asking.who,
         )
+
+    @property
+    def asker(self) -> str:
+        """Who asks, on one line: the person first, whom a client can't choose. Empty if nothing is known."""
+        return escaped(" with ".join(filter(None, (self.who, self.client))))
 
     def to_json(self) -> dict[str, Any]:
         """The public JSON form; its keys don't change between versions."""

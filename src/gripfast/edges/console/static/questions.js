@@ -70,7 +70,7 @@ function card(question, failed) {
   const element = make(
     "article", { class: "question", tabindex: "0", "aria-label": `Question ${question.id}`, "data-id": question.id, on: { keydown: keys } },
     make("h3", {}, `${question.id}: ${question.tool} in ${question.root}${question.server ? ` on ${question.server}` : ""}`),
-    make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.client ? ` by ${question.client}` : ""}; over at ${time(question.expires_at)}`),
+    make("p", { class: "covers" }, `asked at ${time(question.asked_at)}${question.asker ? ` by ${question.asker}` : ""}; over at ${time(question.expires_at)}`),
     ...wholly(make("pre", { tabindex: "0" }, question.shown)),
     ...(question.diff ? wholly(inline(question.diff.split("\n"))) : []),
     ...widths.filter(([, words]) => !question.shown.includes(`covers ${words}`)).map(([width, words]) => make("p", { class: "covers" }, `“${wider(width)}” covers ${words}.`)),

@@ -110,6 +110,18 @@ def test_only_the_proxy_is_reached_from_outside_and_redis_not_even_from_there() 
     assert compose()["networks"]["inside"]["internal"] is True
 
 
+def test_what_the_server_remembers_is_on_volumes_that_any_user_can_write_to() -> None:
+    """A container that is made anew goes on with the record, the questions and the outputs of the last one."""
+    image, server = (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), compose()["services"]["gripfast"]
+    places = re.findall(r"XDG_(?:STATE|CACHE)_HOME=(\S+)", image)
+    assert len(places) == 2
+    volumes = dict(volume.split(":")[1::-1] for volume in server["volumes"])
+    assert {volumes[place] for place in places} <= set(compose()["volumes"])
+    assert f"install -d -m 1777 {' '.join(places)}" in image  # a new volume is as the directory in the image
+    assert not [place for place in server["tmpfs"] if place.startswith(("/var", *places))]
+    assert not [name for name in server["environment"] if name.startswith("XDG_")]
+
+
 def test_the_image_does_not_run_as_root() -> None:
     users = re.findall(r"^USER (\S+)$", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
     assert users == ["10001"]

@@ -145,3 +145,12 @@ def test_a_source_distribution_tests_itself(tmp_path: Path) -> None:
     for arguments in (["--collect-only"], ["tests/test_architecture.py", "tests/framework", "tests/test_errors.py"]):
         done = subprocess.run([*pytest_, *arguments], cwd=unpacked, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_no_page_tells_people_to_install_the_name_from_an_index() -> None:
+    """Who owns that name there is not known before a release: the pages install from a clone, which always works."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir()]
+    by_name = re.compile(r"\b(?:pipx?|uv|uvx) [^`\n]*(?<![\w/.-])gripfast(?=\[|[ '\"`]|$)", re.MULTILINE)
+    told = {page.name: found for page in pages if (found := by_name.findall(page.read_text(encoding="utf-8")))}
+    assert told == {}
+    assert by_name.search("pip install 'gripfast[all]'") and by_name.search("`pip install gripfast agno`")

@@ -58,7 +58,7 @@ def init(
     \b
     gripfast init claude
     gripfast init codex --write
-    gripfast init opencode --command "uvx --from gripfast[mcp] gripfast"
+    gripfast init opencode --command /opt/gripfast/bin/gripfast
     gripfast init cursor --http http://127.0.0.1:8765/mcp --token TOKEN
     """
     known = CLIENTS[client]
@@ -78,7 +78,7 @@ def init(
     if not url and command is None and started != own_command():
         say(
             f"{place} is a file of the project, so it names `gripfast` and not where you have it. Install that for "
-            "everybody's PATH (pipx install 'gripfast[mcp]'), or say how it is started with --command",
+            "everybody's PATH (for example with pipx), or say how it is started with --command",
             err=True,
         )
 

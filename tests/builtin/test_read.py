@@ -137,7 +137,9 @@ async def test_an_unknown_encoding_is_shown_with_a_notice_and_a_named_one_decode
     bench.put("l1.txt", "café\n".encode("latin-1"))
     answer = await bench.ok("Read", file_path="l1.txt")
     assert answer.startswith("     1\tcaf\\xe9\n[`l1.txt` is not UTF-8")
-    assert "`encoding`" in answer
+    assert "can't be edited until the user names its encoding in gripfast.toml" in answer
+    refused = await bench.fails("ENCODING", "Edit", file_path="l1.txt", old_string="caf", new_string="tea")
+    assert "(byte 0xe9 at offset 3)" in refused and "until the user names its encoding in gripfast.toml" in refused
     fs = ScopedFs(Scope.workspace(bench.root), encoding="latin-1")
     async with open_session(fs) as session:
         assert (await session.call("Read", {"file_path": "l1.txt"})).text == "     1\tcafé"

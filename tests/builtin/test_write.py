@@ -9,6 +9,7 @@ import pytest
 from builtin.conftest import Bench
 from gripfast.builtin.rulesets import rule_set
 from gripfast.builtin.session import open_session
+from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 from gripfast.host.shell.sandbox import choose
 
@@ -54,13 +55,22 @@ async def test_the_guard_can_be_turned_off(bench: Bench) -> None:
     bench.put("a.txt", "x\n")
     async with open_session(Scope.workspace(bench.root), require_read=False) as session:
         message = await session.call("Write", {"file_path": "a.txt", "content": "y"})
-    assert message.text.startswith("overwrote `a.txt`: 2 bytes, 1 lines added, 1 removed; ")
+    assert message.text.startswith("overwrote `a.txt`: 2 bytes, 1 line added, 1 removed; ")
+
+
+async def test_a_new_file_in_a_configured_encoding_says_so(bench: Bench) -> None:
+    async with open_session(ScopedFs(Scope.workspace(bench.root), encoding="latin-1")) as session:
+        message = await session.call("Write", {"file_path": "a.txt", "content": "café\n"})
+        plain = await session.call("Write", {"file_path": "b.txt", "content": "tea\n"})
+    assert message.text == "created `a.txt`: 5 bytes, 1 line, in iso8859-1, the encoding that the user configured"
+    assert plain.text == "created `b.txt`: 4 bytes, 1 line"
+    assert bench.bytes_of("a.txt") == b"caf\xe9\n"
 
 
 async def test_a_link_is_written_through_and_named(bench: Bench) -> None:
     os.symlink("real.txt", bench.root / "link.txt")
     answer = await bench.ok("Write", file_path="link.txt", content="x\n")
-    assert answer == "created `link.txt` (in fact `real.txt`): 2 bytes, 1 lines"
+    assert answer == "created `link.txt` (in fact `real.txt`): 2 bytes, 1 line"
     assert (bench.root / "link.txt").is_symlink()
 
 
@@ -90,7 +100,7 @@ async def test_a_file_in_tmp_is_said_to_be_the_sessions_own(bench: Bench) -> Non
     async with open_session(Scope.workspace(bench.root)) as session:
         answer = await session.call("Write", {"file_path": "/tmp/a.txt", "content": "x"})
         private = "/tmp is private to this session: the user can't see it"
-        assert answer.text == f"created `/tmp/a.txt` ({private}): 1 bytes, 1 lines"
+        assert answer.text == f"created `/tmp/a.txt` ({private}): 1 byte, 1 line"
         assert "private" not in (await session.call("Write", {"file_path": "a.txt", "content": "x"})).text
 
 

@@ -301,6 +301,49 @@ async def test_constraints_are_in_the_schema_and_are_held() -> None:
     assert "`s`: must have at most 2 characters" in caught.value.message
 
 
+async def test_a_tool_may_hide_what_is_least_but_never_what_is_most() -> None:
+    @tool(hides_minima=True)
+    def held(n: Annotated[int, Field(ge=1, le=3)], m: Annotated[int, Field(ge=2)] = 2) -> str:
+        """Held."""
+        return f"{n}{m}"
+
+    assert held.definition.parameters["properties"] == {
+        "n": {"type": "integer", "maximum": 3},
+        "m": {"type": "integer", "default": 2},
+    }
+    with pytest.raises(InvalidArgument) as caught:
+        await held.execute_raw('{"n": 0, "m": 1}', ToolContext())
+    assert caught.value.message == "2 problems: `n`: must be from 1 to 3, not 0; `m`: must be at least 2, not 1"
+
+
+async def test_a_range_is_told_whole_also_inside_a_list() -> None:
+    class Step(BaseModel):
+        rank: Annotated[int | None, Field(ge=1, le=5)] = None
+
+    @tool
+    def steps(items: list[Step]) -> str:
+        """Steps."""
+        return str(len(items))
+
+    with pytest.raises(InvalidArgument) as caught:
+        await steps.execute_raw('{"items": [{"rank": 9}]}', ToolContext())
+    assert caught.value.message == "`items[0].rank`: must be from 1 to 5, not 9"
+
+
+async def test_an_argument_that_is_not_shown_is_accepted_and_never_offered() -> None:
+    @tool
+    def act(count: int = 1, max_output: int = 2) -> str:
+        """Acts."""
+        return f"{count} {max_output}"
+
+    short = act.without("max_output")
+    assert (await short.execute_raw('{"max_output": 5}', ToolContext())).text == "1 5"
+    for one, offered in ((act, "did you mean `max_output`?"), (short, "use one of count")):
+        with pytest.raises(InvalidArgument) as caught:
+            await one.execute_raw('{"maxoutput": 5}', ToolContext())
+        assert caught.value.message == f"`maxoutput`: no such argument, {offered}"
+
+
 async def test_an_argument_may_have_a_name_python_has_not() -> None:
     @tool
     def grep(

@@ -62,7 +62,7 @@ def _not_blank(command: str) -> str:
     output="head-tail",
     destructive=True,
     open_world=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "codex"),
     names_sandbox=True,
     rehearses="dry_run",

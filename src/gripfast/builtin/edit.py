@@ -90,7 +90,7 @@ def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
     effect="write",
     subject="file_path",
     destructive=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "lisp"),
     preview=_preview,
 )

@@ -38,7 +38,7 @@ Context = Annotated[int | None, Field(ge=0, le=MOST_CONTEXT)]
     effect="read",
     subject="path",
     idempotent=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "read-only", "codex", "lisp"),
 )
 async def grep(

@@ -30,7 +30,7 @@ from gripfast.text.match import Splice
     effect="write",
     subject="notebook_path",
     destructive=True,
-    hides_bounds=True,
+    hides_minima=True,
 )
 def notebook_edit(
     notebook_path: Annotated[WorkPath, Field(description="A .ipynb file that was read.")],

@@ -47,7 +47,7 @@ Named = Callable[[Definition], bool]
     subject="path",
     output="bounded",
     idempotent=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "read-only"),
 )
 def outline(

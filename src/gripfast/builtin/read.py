@@ -16,7 +16,7 @@ from gripfast.framework.context import ToolContext
 from gripfast.framework.definition import in_thread, tool
 from gripfast.framework.depends import Depends
 from gripfast.framework.fields import Field
-from gripfast.host.files.encodings import TextForm, is_binary, shown_form
+from gripfast.host.files.encodings import NAME_IT, TextForm, is_binary, shown_form
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.lines import LinePiece, LineWindow, count_lines, data_chunks, line_piece, window
@@ -44,7 +44,7 @@ _PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
     effect="read",
     subject="file_path",
     idempotent=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "read-only", "codex", "lisp"),
 )
 async def read(
@@ -217,7 +217,7 @@ def _inside(data: bytes, at: int) -> int:
 def _undecoded(form: TextForm, shown: str) -> list[str]:
     if form.exact:
         return []
-    return [f"[`{shown}` is not UTF-8: invalid bytes are shown as \\xNN; the user can set `encoding` in the config]"]
+    return [f"[`{shown}` is not UTF-8: invalid bytes are shown as \\xNN, and it can't be edited until {NAME_IT}]"]
 
 
 def _call(shown: str, place: str) -> str:

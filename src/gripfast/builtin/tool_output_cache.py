@@ -24,7 +24,7 @@ LIMIT = 2000
     output="bounded",
     idempotent=True,
     session_only=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "read-only", "codex", "lisp"),
     reads_outputs='continue with tool_output_cache(ref_id="{ref}", {place})',
 )

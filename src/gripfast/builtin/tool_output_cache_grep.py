@@ -21,7 +21,7 @@ from gripfast.text.terminal import plain
     output="bounded",
     idempotent=True,
     session_only=True,
-    hides_bounds=True,
+    hides_minima=True,
     profiles=("agent", "read-only", "codex", "lisp"),
     reads_outputs='search with tool_output_cache_grep(ref_id="{ref}", pattern=...)',
 )

@@ -13,6 +13,7 @@ from gripfast.host.files.diff import counted, whole_diff
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.guard import ReadLog
 from gripfast.host.files.paths import WorkPath
+from gripfast.text.plural import plural
 
 
 def _preview(call: Any, *, fs: Annotated[ScopedFs, Depends(FS)]) -> str:
@@ -46,12 +47,13 @@ def write(
     shown += " (/tmp is private to this session: the user can't see it)" if fs.is_private(change.real) else ""
     size = len(change.after)
     if change.before is None:
-        return f"created {shown}: {size} bytes, {counted(b'', change.after)[0]} lines"
+        note = "" if change.after == content.encode() else f", in {fs.encoding}, the encoding that the user configured"
+        return f"created {shown}: {plural(size, 'byte')}, {plural(counted(b'', change.after)[0], 'line')}{note}"
     if change.before == change.after:
         return f"{shown} already has this content ({size} bytes); nothing was written"
     added, removed = counted(change.before, change.after)
     note = "" if change.after == content.encode() else "; its encoding, line endings and final newline were kept"
-    return f"overwrote {shown}: {size} bytes, {added} lines added, {removed} removed{note}"
+    return f"overwrote {shown}: {plural(size, 'byte')}, {plural(added, 'line')} added, {removed} removed{note}"
 
 
 def display_path(fs: ScopedFs, path: WorkPath, real: str) -> str:

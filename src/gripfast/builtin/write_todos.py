@@ -19,7 +19,7 @@ class TodoInput(BaseModel):
     id: Annotated[str | None, Field(description="As returned; omit for a new todo.")] = None
     content: Annotated[str | None, Field(description="Required for a new todo.", max_length=400)] = None
     status: Annotated[Status | None, Field(description="Default pending; at most one in_progress.")] = None
-    priority: Annotated[int | None, Field(description="1 (first) to 5, default 3.", ge=1, le=5)] = None
+    priority: Annotated[int | None, Field(description="1 is first; default 3.", ge=1, le=5)] = None
 
 
 @dataclass(frozen=True, slots=True)

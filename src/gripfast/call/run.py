@@ -341,7 +341,7 @@ class Session:
         are asked. Returns the arguments to run with, and the work that the call only waits for, if so. Raises
         ToolError if the call may not run."""
         work: Joined | None = None
-        arguments = tool.arguments.parse(call.arguments)
+        arguments = tool.parse(call.arguments)
         if self.secrets is not None and tool.traits.effect == "write":
             _refuse_placeholder(self.secrets(), arguments)
         if self.gate.hooks:

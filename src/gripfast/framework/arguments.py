@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, from_json, t
 
 from gripfast.errors import InvalidArgument
 from gripfast.framework.coerce import coerced
-from gripfast.framework.shape import is_open, property_names
+from gripfast.framework.shape import is_open, leaves, property_names
 from gripfast.records import dataclass
 from gripfast.text.near import did_you_mean
 
@@ -50,15 +50,18 @@ class Arguments:
         self._validate = TypeAdapter(model).validator.validate_json
         self._extra: Literal["forbid"] | None = None if is_open(schema) else "forbid"
 
-    def parse(self, raw: str | bytes | Mapping[str, Any] | None) -> BaseModel:
-        """Tries strict validation first; if that fails, accepts what a value unambiguously means, or refuses it."""
+    def parse(
+        self, raw: str | bytes | Mapping[str, Any] | None, unlisted: frozenset[str] = frozenset()
+    ) -> BaseModel:
+        """Tries strict validation first; if that fails, accepts what a value unambiguously means, or refuses it.
+        Names in `unlisted` are accepted, but no error offers them."""
         text = raw if isinstance(raw, str) and "NaN" not in raw and "Infinity" not in raw else _json_text(raw)
         try:
             return self._validate(text, strict=True, extra=self._extra)
         except (ValidationError, UnicodeEncodeError):
-            return self._lenient(_object(_json_text(raw)))
+            return self._lenient(_object(_json_text(raw)), unlisted)
 
-    def _lenient(self, sent: dict[str, Any]) -> BaseModel:
+    def _lenient(self, sent: dict[str, Any], unlisted: frozenset[str]) -> BaseModel:
         data = coerced(sent, self._schema)
         try:
             return self._validate(to_json(data), strict=False, extra=self._extra)
@@ -67,27 +70,30 @@ class Arguments:
             faults = _one_fault_per_path(
                 [_Fault(_path(error, data), error["type"], _problem(error, self._schema)) for error in errors]
             )
-            raise self._refusal(faults, sent, data) from None
+            raise self._refusal(faults, unlisted, sent, data) from None
 
-    def _refusal(self, faults: Sequence[_Fault], *versions: dict[str, Any]) -> InvalidArgument:
-        shown = [self._describe(fault, *versions) for fault in faults[:_MAX_FAULTS_SHOWN]]
+    def _refusal(
+        self, faults: Sequence[_Fault], unlisted: frozenset[str], *versions: dict[str, Any]
+    ) -> InvalidArgument:
+        shown = [self._describe(fault, unlisted, *versions) for fault in faults[:_MAX_FAULTS_SHOWN]]
         more = [f"and {len(faults) - _MAX_FAULTS_SHOWN} more"] if len(faults) > _MAX_FAULTS_SHOWN else []
         lead = f"{len(faults)} problems: " if len(faults) > 1 else ""
         listed = [{"argument": _place(f.path), "problem": f.problem} for f in faults[:_MAX_FAULTS_SHOWN]]
         return InvalidArgument(lead + "; ".join(shown + more), details={"errors": listed})
 
-    def _describe(self, fault: _Fault, *versions: dict[str, Any]) -> str:
+    def _describe(self, fault: _Fault, unlisted: frozenset[str], *versions: dict[str, Any]) -> str:
         if not fault.path:
             return fault.problem
         place = f"`{_place(fault.path)}`"
         if fault.kind in _UNKNOWN:
-            return f"{place}: no such argument{self._near(fault.path)}"
+            return f"{place}: no such argument{self._near(fault.path, unlisted)}"
         if fault.kind != "missing" and fault.problem.startswith("must be"):
             return f"{place}: {fault.problem}, not {_shown(_at(fault.path, *versions))}"
         return f"{place}: {fault.problem}"
 
-    def _near(self, path: Path) -> str:
+    def _near(self, path: Path, unlisted: frozenset[str]) -> str:
         names = property_names(self._schema, path[:-1])
+        names = [name for name in names if len(path) > 1 or name not in unlisted]
         return f", {did_you_mean(str(path[-1]), names, none='it takes no arguments')}"
 
 
@@ -164,14 +170,21 @@ def _problem(error: ErrorDetails, schema: Mapping[str, Any]) -> str:
         return "no such argument"
     if error["type"] in _PROBLEM_OF:
         return _PROBLEM_OF[error["type"]]
-    if error["type"] in ("less_than_equal", "greater_than_equal") and len(error["loc"]) == 1:
-        bounds = schema.get("properties", {}).get(error["loc"][0], {})
-        if "minimum" in bounds and "maximum" in bounds:
-            return f"must be from {bounds['minimum']} to {bounds['maximum']}"
+    if error["type"] in ("less_than_equal", "greater_than_equal"):
+        return _bounds(error["msg"], leaves(schema, error["loc"]))
     text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     for pydantic_text, shorter in (("Input should be", "must be"), ("String should", "must")):
         text = text.replace(pydantic_text, shorter)
     return text
+
+
+def _bounds(text: str, numbers: Sequence[Mapping[str, Any]]) -> str:
+    """The range that a number must be in, both ends if it has them, from its schema and pydantic's text."""
+    ends = [(one["minimum"], one["maximum"]) for one in numbers if "minimum" in one and "maximum" in one]
+    if len(ends) == 1:
+        return f"must be from {ends[0][0]} to {ends[0][1]}"
+    text = text.replace("Input should be", "must be")
+    return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
 
 
 def _one_fault_per_path(faults: Sequence[_Fault]) -> list[_Fault]:

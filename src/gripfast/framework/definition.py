@@ -73,7 +73,7 @@ class Traits:
     session_only: bool = False  # affects only the session: no file, no new process
     feeds: str | None = None  # the argument that names a running command, which it gives input that rules can't judge
     profiles: tuple[str, ...] = ()  # the profiles that include this tool, besides the one with all tools
-    hides_bounds: bool = False  # its definition leaves out ranges of numbers, to be short; errors tell them
+    hides_minima: bool = False  # its definition leaves out the least values of numbers, to be short; errors tell them
     rehearses: str | None = None  # the argument by which a call keeps nothing: an "always" covers only such calls,
     # and nobody is asked about what can't be undone
     needs_person: str | None = None  # the argument that a person must approve; not shown where nobody can be asked
@@ -102,7 +102,7 @@ class TraitOptions(TypedDict, total=False):
     session_only: bool
     feeds: str | None
     profiles: tuple[str, ...]
-    hides_bounds: bool
+    hides_minima: bool
     rehearses: str | None
     needs_person: str | None
     seldom: tuple[str, ...]
@@ -127,9 +127,10 @@ Invoke: TypeAlias = "Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitabl
 
 
 class ReadsArguments(Protocol):
-    """Turns what a caller sent into checked arguments; see `framework/arguments.py`."""
+    """Turns what a caller sent into checked arguments; see `framework/arguments.py`. An error does not offer the names
+    in `unlisted`, which are accepted all the same."""
 
-    def parse(self, raw: RawArguments, /) -> BaseModel: ...
+    def parse(self, raw: RawArguments, /, unlisted: frozenset[str] = frozenset()) -> BaseModel: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,10 @@ class Tool:
     def arguments(self) -> ReadsArguments:
         return self._parts().arguments
 
+    def parse(self, raw: RawArguments) -> BaseModel:
+        """The checked arguments of a call. Errors offer only names that the definition shows."""
+        return self.arguments.parse(raw, self._hidden)
+
     @property
     def definition(self) -> ToolDefinition:
         """What the model sees of the tool."""
@@ -238,7 +243,7 @@ class Tool:
         return await only_tool_errors(self._execute(raw_json, ctx), f"`{self.name}`", ctx.logger)
 
     async def _execute(self, raw_json: RawArguments, ctx: ToolContext) -> ToolResult:
-        return render(await self.run(self.arguments.parse(raw_json), ctx.for_call()))
+        return render(await self.run(self.parse(raw_json), ctx.for_call()))
 
     async def run(self, arguments: BaseModel, ctx: ToolContext) -> Any:
         """Resolve dependencies and run the tool. Dependencies of this call are closed before this returns."""
@@ -414,15 +419,15 @@ def _built(definition: ToolDefinition, traits: Traits, signature: Signature, bod
     if faults or signature.arguments is None:
         raise ToolDefinitionError(definition.name or "?", faults)
     schema = signature.arguments.schema
-    shown = definition.parameters or (_without_bounds(schema) if traits.hides_bounds else schema)
+    shown = definition.parameters or (_without_minima(schema) if traits.hides_minima else schema)
     return Parts(shown, signature.arguments.reader(), signature.needs, body, signature.context)
 
 
-def _without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the ranges of its numbers, one level deep. They are still checked."""
+def _without_minima(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the least values of its numbers, one level deep. They are still checked."""
     members: dict[str, dict[str, Any]] = schema.get("properties", {})
     kept = {
-        name: {key: value for key, value in one.items() if key not in ("minimum", "maximum")}
+        name: {key: value for key, value in one.items() if key != "minimum"}
         for name, one in members.items()
     }
     return {**schema, "properties": kept} if members else schema

@@ -86,10 +86,15 @@ def json_type(value: Any) -> str:
 
 def property_names(schema: Schema, path: Iterable[int | str]) -> list[str]:
     """The names an object accepts at this path, in any branch of a union."""
+    return list(dict.fromkeys(name for node in leaves(schema, path) for name in node.get("properties", {})))
+
+
+def leaves(schema: Schema, path: Iterable[int | str]) -> list[Schema]:
+    """The schemas of what stands at this path, one for each branch of a union."""
     here = branches(schema, schema)
     for step in path:
         here = [leaf for node in here for leaf in branches(member_schema(node, step), schema)]
-    return list(dict.fromkeys(name for node in here for name in node.get("properties", {})))
+    return here
 
 
 def member_schema(node: Schema, step: int | str) -> Schema:

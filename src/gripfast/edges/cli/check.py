@@ -102,7 +102,7 @@ def _found(name: str, tools: list[Tool]) -> Tool:
 
 def _decided(tool: Tool, text: str, config: Config, scope: Scope) -> tuple[Decision, tuple[tuple[str, ...], ...]]:
     """The decision, and every command in the call, even if the rules had no need to look at them."""
-    arguments = tool.arguments.parse(text)
+    arguments = tool.parse(text)
     fs = ScopedFs(scope, encoding=config.encoding)
     if config.permissions is None:
         return Decision("allow", "there are no rules, so every tool may run"), ()

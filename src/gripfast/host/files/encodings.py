@@ -14,6 +14,8 @@ from gripfast.records import dataclass
 HEAD_BYTES = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = tuple(mark for mark, _ in _BOMS)
+NAME_IT = "the user names its encoding in gripfast.toml, such as encoding = \"latin-1\""
+"""What makes a file editable that is not UTF-8."""
 _SUCH_AS = "use a name like 'shift_jis', 'euc_jp', 'latin-1'"
 _ASCII = (rb"\u0041", rb"\x41", rb"\101", b"\x1b$B0!\x1b(B", b"+AEE- ~{VC~} xn--mnchen-3ya", bytes(range(128)))
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
@@ -155,7 +157,7 @@ def _undecodable(data: bytes, encoding: str | None, path: str) -> EncodingProble
         at = error.start
     tried = f"neither UTF-8 nor {encoding}" if encoding else "not UTF-8"
     return EncodingProblem(
-        f"`{path}` is {tried} (byte 0x{data[at]:02x} at offset {at}), so it can't be edited without loss; "
-        "name its encoding in the config (`encoding`)",
+        f"`{path}` is {tried} (byte 0x{data[at]:02x} at offset {at}), so it can't be changed without loss until "
+        f"{NAME_IT}; a command such as `LC_ALL=C sed` can change it as bytes",
         details={"offset": at},
     )

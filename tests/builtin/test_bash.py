@@ -104,7 +104,7 @@ def test_a_timeout_gives_the_output_so_far_and_ends_everything(tmp_path: Path) -
         mark = fresh_mark()
         async with session_in(tmp_path) as session:
             text = await bash(session, f"echo before; setsid sleep 987.{mark} & sleep 987.{mark}", timeout=500)
-            assert text.startswith("before\n[timed out after 0.5 s")
+            assert text.startswith("before\n[timed out after 0.5 s (timeout=500 is in milliseconds): ")
             assert await gone(mark) == []
 
     run(main)

@@ -262,3 +262,31 @@ async def test_nobody_is_asked_about_a_shell_that_reads_nothing(tmp_path: Path) 
         hears = await start(session, "cat", stdin=True)
         assert "y" in await type_in(session, hears, "y\n", "y")
         assert len(asked) == 1
+
+
+async def test_the_answer_to_ctrl_c_says_that_the_command_has_ended(tmp_path: Path) -> None:
+    """The terminal prints `^C`, which is no answer of the command's."""
+    async with session_in(tmp_path) as session:
+        shell = await start(session, "echo up; trap 'sleep 0.6; exit 7' INT; while :; do sleep 0.1; done", tty=True)
+        await until(session, shell, "up")
+        message = await session.call("BashInput", {"bash_id": shell, "text": "\u0003", "wait_ms": 20_000})
+    assert "[exit code 7]" in message.text and "is running" not in message.text
+
+
+async def test_arguments_that_dont_go_together_are_refused_before_anybody_is_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def ask(question: Question) -> Answer:
+        asked.append(question.reason)
+        return True
+
+    odd: list[dict[str, Any]] = [
+        {"outside_sandbox": "why", "run_in_background": True},
+        {"outside_sandbox": "why", "dry_run": True},
+        {"outside_sandbox": "why", "stdin": True},
+    ]
+    async with session_in(tmp_path, permissions=rule_set("trusted"), ask=ask) as session:
+        for arguments in odd:
+            message = await session.call("Bash", {"command": "true", **arguments})
+            assert message.error is not None and message.error.code == "INVALID_ARGUMENT", message.text
+    assert asked == []

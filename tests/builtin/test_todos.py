@@ -125,6 +125,7 @@ async def test_a_todo_that_is_none_is_refused(session: Session, todo: Any) -> No
 
 @pytest.mark.anyio
 async def test_an_id_given_twice_and_a_list_too_long_are_refused(session: Session) -> None:
+    assert "todos[1], which has no id, is new" in await refused(session, {"content": "x"}, {"status": "pending"})
     assert "given twice" in await refused(session, {"id": "a", "content": "x"}, {"id": "a", "content": "y"})
     await write(session, *({"content": f"step {n}"} for n in range(100)))
     assert "101 todos are more than 100" in await refused(session, {"content": "one more"})

@@ -109,3 +109,12 @@ async def test_a_refusal_by_the_read_only_rules_says_that_the_session_is_read_on
         for name, arguments in (("Write", {"file_path": "a", "content": "x"}), ("Bash", {"command": "touch a"})):
             answer = await session.call(name, arguments)
             assert answer.text.endswith("; this session is read-only"), answer.text
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit"])
+async def test_a_binary_file_is_never_said_to_need_reading_which_would_be_refused(bench: Bench, tool: str) -> None:
+    bench.put("a.bin", b"\0\1ABC")
+    new = {"content": "x"} if tool == "Write" else {"old_string": "ABC", "new_string": "X"}
+    message = await bench.fails("BINARY_NOT_SUPPORTED", tool, file_path="a.bin", **new)
+    assert "`a.bin` is binary: only text can be edited or overwritten" in message
+    assert bench.bytes_of("a.bin") == b"\0\1ABC"

@@ -68,7 +68,10 @@ async def test_a_denial_is_an_answer_and_the_session_goes_on() -> None:
     async with session() as opened:
         denied = await run(opened, "ls; rm x")
         assert (denied.is_error, RAN) == (True, [])
-        assert denied.text == "Permission denied: `rm x`: decided by deny Shell `rm *` (test)"
+        assert denied.text == (
+            "Permission denied: `rm x`: denied by the rule Shell `rm *` (test); "
+            "if it is needed, ask the user to do it or to change the rule"
+        )
         assert denied.error is not None
         assert denied.error.code == "POLICY_DENIED"
         assert (await run(opened, "ls")).text == "ran ls"

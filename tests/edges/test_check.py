@@ -89,7 +89,7 @@ def test_people_get_the_decision_the_reason_and_the_commands(folder: Path) -> No
     assert result.stdout.splitlines() == [
         "ask: `mytool`: no rule is about it, and the default is ask",
         "  allow: ls 'a b'",
-        "    `ls a b`: decided by allow Shell `ls *` (rules.toml, rule 1)",
+        "    `ls a b`: allowed by the rule Shell `ls *` (rules.toml, rule 1)",
         "  ask: mytool",
         "    `mytool`: no rule is about it, and the default is ask",
     ]

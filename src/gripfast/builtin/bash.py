@@ -47,6 +47,30 @@ async def _joins(
     return Joined(f"it waits for {known.name}, which the same command started before", {JOINED.id: known})
 
 
+async def _refuses(call: Any) -> None:
+    _check_together(
+        background=call.run_in_background,
+        dry_run=call.dry_run,
+        outside=call.outside_sandbox is not None,
+        stdin=call.stdin,
+        tty=call.tty,
+    )
+
+
+def _check_together(*, background: bool, dry_run: bool, outside: bool, stdin: bool, tty: bool) -> None:
+    """Refuses arguments that don't go together."""
+    if dry_run:
+        given = {"run_in_background": background, "outside_sandbox": outside, "tty": tty}
+        if refused := [name for name, is_given in given.items() if is_given]:
+            raise InvalidArgument(f"a dry run does not take {' and '.join(refused)}; leave out one or the other")
+    if background and outside:
+        raise InvalidArgument("`outside_sandbox` does not go with run_in_background; leave out one or the other")
+    if stdin and not background and not dry_run:
+        raise InvalidArgument(
+            "`stdin` is only for run_in_background, where BashInput sends to it; else use a here-document or a pipe"
+        )
+
+
 def _not_blank(command: str) -> str:
     if not command.strip():
         raise ValueError("is blank; give a command")
@@ -69,6 +93,7 @@ def _not_blank(command: str) -> str:
     needs_person="outside_sandbox",
     seldom=("outside_sandbox", "max_output", "stdin", "tty"),
     joins=_joins,
+    refuses=_refuses,
 )
 async def bash(
     command: Annotated[str, AfterValidator(_not_blank)],
@@ -102,15 +127,9 @@ async def bash(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
     outside = outside_sandbox is not None
-    if run_in_background and outside:
-        raise InvalidArgument("`outside_sandbox` is only for commands that are waited for")
+    _check_together(background=run_in_background, dry_run=dry_run, outside=outside, stdin=stdin, tty=tty)
     if dry_run:
-        given = {"run_in_background": run_in_background, "outside_sandbox": outside, "tty": tty}
-        if refused := [name for name, is_given in given.items() if is_given]:
-            raise InvalidArgument(f"a dry run does not take {' and '.join(refused)}")
         return await _rehearsed(command, timeout, fs, cache, shells)
-    if stdin and not run_in_background:
-        raise InvalidArgument("`stdin` is only for run_in_background: nobody could send anything meanwhile")
     source: Stdin = "tty" if tty else "pipe" if stdin else "nothing"
     if run_in_background:
         started: list[Background] = []

@@ -18,6 +18,7 @@ from gripfast.text.terminal import controls_in, plain
 
 SHOWN = 20
 _MANY = 8
+_SHORT_MS = 1_000  # a shorter timeout was perhaps meant in seconds
 # Files that coding agents follow. They are the user's to edit with an agent's help, so they are not protected.
 _INSTRUCTIONS = frozenset(
     "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md CONVENTIONS.md SKILL.md "
@@ -43,7 +44,8 @@ def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
     """Notes on how a command ended; none for a plain success."""
     if ended.reason == "timeout":
         limit = f" after {timeout_ms / 1000:g} s" if timeout_ms else ""
-        yield f"[timed out{limit}: everything it started was ended; use run_in_background for longer work]"
+        unit = f" (timeout={timeout_ms} is in milliseconds)" if timeout_ms and timeout_ms < _SHORT_MS else ""
+        yield f"[timed out{limit}{unit}: everything it started was ended; use run_in_background for longer work]"
     elif ended.reason == "stopped":
         yield "[stopped: the command and everything it started were ended]"
     elif ended.reason == "closed":

@@ -366,7 +366,9 @@ def _needs_a_person(fs: ScopedFs, place: ShellPlace, tool: Tool, arguments: Base
         return _ask_to_lift(fs, lifted)
     why = getattr(arguments, tool.traits.needs_person) if tool.traits.needs_person else None
     if why is not None:
-        reason = f"{tool.name} would run this outside the sandbox, with all your rights; the reason given: {why}"
+        reason = (
+            f"{tool.name} would run this outside the sandbox, with all of the user's rights; the reason given: {why}"
+        )
         where = place.directory() or fs.roots[0]
 
         def outdated() -> str | None:

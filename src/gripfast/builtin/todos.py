@@ -77,12 +77,13 @@ class Todos:
 def _applied(todos: dict[str, Todo], changes: Sequence[Change], *, new_ids: bool = False) -> tuple[Todo, ...]:
     result = dict(todos)
     faults = _id_faults(changes, result, new_ids=new_ids or not todos)
-    for change in changes:
+    for at, change in enumerate(changes):
         if change.id is None or change.id not in result:
             if not (change.content or "").strip():
                 if change.id is not None and not new_ids and todos:
                     continue  # said already: no todo has that id
-                faults.append(f"a new todo needs content: {change.id or change.status or 'one has none'}")
+                which = f"`{change.id}`" if change.id else f"todos[{at}], which has no id,"
+                faults.append(f"{which} is new, so it needs content")
                 continue
             name = change.id or _slug(change.content or "", taken=result.keys() | {c.id for c in changes if c.id})
             result[name] = Todo(name, "")

@@ -47,7 +47,9 @@ def write(
     shown += " (/tmp is private to this session: the user can't see it)" if fs.is_private(change.real) else ""
     size = len(change.after)
     if change.before is None:
-        note = "" if change.after == content.encode() else f", in {fs.encoding}, the encoding that the user configured"
+        note = (
+            "" if change.after == content.encode() else f", in {fs.encoding}, the encoding that the user configured"
+        )
         return f"created {shown}: {plural(size, 'byte')}, {plural(counted(b'', change.after)[0], 'line')}{note}"
     if change.before == change.after:
         return f"{shown} already has this content ({size} bytes); nothing was written"

@@ -171,7 +171,10 @@ class LineRules:
             return
         fed = [argv for argv in commands if _runs_its_input(argv)]
         if fed:
-            yield Decision("ask", f"`{_shown(fed[0])}` may run what the line fetches or decodes")
+            yield Decision(
+                "ask",
+                f"`{_shown(fed[0])}` may run what the line fetches or decodes; save it to a file and read that first",
+            )
 
     def _made(self, script: Script) -> Iterator[Decision]:
         """make runs programs that variables name, including variables that the line has set before."""
@@ -326,7 +329,7 @@ class LineRules:
                 return _by(known, words)
             if len(known.pattern.words) > specific:
                 specific = len(known.pattern.words)
-                doubt = Decision("ask", f"{problem}{_advice(argv)} (the rule was: {known.rule})", known.rule)
+                doubt = Decision("ask", f"{problem}{_advice(argv)} (so {known.rule} does not cover it)", known.rule)
         return doubt
 
     def _by_name(self, argv: Argv) -> Argv:
@@ -522,7 +525,7 @@ def _first_perhaps(
 
 
 def _by(known: _CompiledRule, words: Words) -> Decision:
-    return Decision(known.rule.action, f"`{_shown(words)}`: decided by {known.rule}", known.rule)
+    return Decision(known.rule.action, f"`{_shown(words)}`: {known.rule.verdict}", known.rule)
 
 
 def _advice(argv: Argv) -> str:
@@ -536,7 +539,7 @@ def _perhaps_by(argv: Argv, known: _CompiledRule, words: Words) -> Decision:
     if (unknown := unknown_where_run(argv)) is not None:
         return Decision("ask", f"`{argv[0]}` may run `{_shown((unknown,))}`, which is known only later")
     return Decision(
-        "ask", f"`{_shown(words)}`, which is known only later, may be what {known.rule} is about", known.rule
+        "ask", f"`{_shown(words)}` is known only when it runs, and {known.rule} may be about it", known.rule
     )
 
 

@@ -13,6 +13,7 @@ from gripfast.text.patterns import check_pattern
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+_VERDICTS = {"allow": "allowed by", "ask": "asked about because of", "deny": "denied by"}
 _EFFECTS = ("read", "write", "run")
 
 
@@ -64,6 +65,12 @@ class PermissionRule:
     def __str__(self) -> str:
         where = f" ({self.source})" if self.source else ""
         return f"{self.action} {self.tool} `{self.pattern}`{where}"
+
+    @property
+    def verdict(self) -> str:
+        """What it does with a call that it matches, as the end of a sentence."""
+        where = f" ({self.source})" if self.source else ""
+        return f"{_VERDICTS[self.action]} the rule {self.tool} `{self.pattern}`{where}"
 
     def is_about(self, tool: str, effect: str) -> bool:
         return self.tool.lower() in ("*", tool.lower(), f"effect:{effect}")

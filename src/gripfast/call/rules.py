@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Action", "Decision", "PermissionRule", "Permissions", "Spell", "judged", "rules_hook", "spelled"]
 
+_IF_NEEDED = "; if it is needed, ask the user to do it or to change the rule"
 _REASONS = 5  # the most reasons in a decision about several subjects
 _MOST_DECIDED = 1000  # subjects whose decisions are kept
 
@@ -229,7 +230,7 @@ class FileRules:
     def _by(self, rule: PermissionRule, path: str) -> Decision:
         if rule.action == "allow" and self.inside is not None and not self.inside.holds(path):
             return Decision("ask", f"{self._shown(path)} is outside the workspace", rule)
-        return Decision(rule.action, f"{self._shown(path)}: decided by {rule}", rule)
+        return Decision(rule.action, f"{self._shown(path)}: {rule.verdict}", rule)
 
     def _shown(self, path: str) -> str:
         return f"{self.tool} {escaped(path)}" if path else self.tool
@@ -254,6 +255,7 @@ def rules_hook(every: Permissions, spell: Spell) -> RulesHook:
             return Allow(decision.reason)
         if decision.action == "deny":
             remark = f"; {every.remark}" if every.remark and decision.rule is None else ""
+            remark = _IF_NEEDED if decision.rule is not None and not decision.by_sandbox else remark
             return Deny(f"{decision.reason}{remark}", decision.by_sandbox)
         token, covers = _always(tool, arguments, subjects)
         if tool.traits.effect == "run" and subjects:
@@ -312,7 +314,9 @@ def judged(permissions: Permissions, tool: Tool, subjects: Sequence[Sequence[str
     named = decision.rule is not None and decision.rule.tool == tool.name
     if traits.feeds is None or decision.action != "allow" or named or not permissions.holds_back(tool):
         return decision
-    return Decision("ask", f"{tool.name}: a running command may do with it what the rules hold back")
+    return Decision(
+        "ask", f"{tool.name}: rules can't judge what is typed into a running command, so the user is asked"
+    )
 
 
 def spelled(tool: Tool, arguments: BaseModel, spell: Spell) -> Sequence[Sequence[str]]:

@@ -50,9 +50,7 @@ class Arguments:
         self._validate = TypeAdapter(model).validator.validate_json
         self._extra: Literal["forbid"] | None = None if is_open(schema) else "forbid"
 
-    def parse(
-        self, raw: str | bytes | Mapping[str, Any] | None, unlisted: frozenset[str] = frozenset()
-    ) -> BaseModel:
+    def parse(self, raw: str | bytes | Mapping[str, Any] | None, unlisted: frozenset[str] = frozenset()) -> BaseModel:
         """Tries strict validation first; if that fails, accepts what a value unambiguously means, or refuses it.
         Names in `unlisted` are accepted, but no error offers them."""
         text = raw if isinstance(raw, str) and "NaN" not in raw and "Infinity" not in raw else _json_text(raw)

@@ -127,8 +127,8 @@ Invoke: TypeAlias = "Callable[[BaseModel, ToolContext, dict[str, Any]], Awaitabl
 
 
 class ReadsArguments(Protocol):
-    """Turns what a caller sent into checked arguments; see `framework/arguments.py`. An error does not offer the names
-    in `unlisted`, which are accepted all the same."""
+    """Turns what a caller sent into checked arguments; see `framework/arguments.py`. Names in `unlisted` are
+    accepted, but no error offers them."""
 
     def parse(self, raw: RawArguments, /, unlisted: frozenset[str] = frozenset()) -> BaseModel: ...
 
@@ -426,10 +426,7 @@ def _built(definition: ToolDefinition, traits: Traits, signature: Signature, bod
 def _without_minima(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the least values of its numbers, one level deep. They are still checked."""
     members: dict[str, dict[str, Any]] = schema.get("properties", {})
-    kept = {
-        name: {key: value for key, value in one.items() if key != "minimum"}
-        for name, one in members.items()
-    }
+    kept = {name: {key: value for key, value in one.items() if key != "minimum"} for name, one in members.items()}
     return {**schema, "properties": kept} if members else schema
 
 

@@ -60,7 +60,9 @@ class PlainArguments:
 
     def parse(self, raw: RawArguments, unlisted: frozenset[str] = frozenset()) -> Any:
         values = self._read(raw) if isinstance(raw, str) else None
-        return self._otherwise().parse(raw, unlisted) if values is None else PlainModel(values, lambda: self._again(raw))
+        return (
+            self._otherwise().parse(raw, unlisted) if values is None else PlainModel(values, lambda: self._again(raw))
+        )
 
     def _again(self, raw: RawArguments) -> Any:
         return self._otherwise().parse(raw)

@@ -14,8 +14,9 @@ from gripfast.records import dataclass
 HEAD_BYTES = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = tuple(mark for mark, _ in _BOMS)
-NAME_IT = "the user names its encoding in gripfast.toml, such as encoding = \"latin-1\""
+NAME_IT = 'the user names its encoding in gripfast.toml, such as encoding = "latin-1"'
 """What makes a file editable that is not UTF-8."""
+NO_TEXT = "is binary: only text can be edited or overwritten; a command can change or remove it"
 _SUCH_AS = "use a name like 'shift_jis', 'euc_jp', 'latin-1'"
 _ASCII = (rb"\u0041", rb"\x41", rb"\101", b"\x1b$B0!\x1b(B", b"+AEE- ~{VC~} xn--mnchen-3ya", bytes(range(128)))
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
@@ -110,7 +111,7 @@ def text_of(data: bytes, encoding: str | None, path: str) -> Text:
     """A whole file as text that can be written again without loss; else BINARY_NOT_SUPPORTED or ENCODING."""
     marked = marked_form(data)
     if is_binary(data):
-        raise BinaryNotSupported(f"`{path}` is binary; it has no text to edit")
+        raise BinaryNotSupported(f"`{path}` {NO_TEXT}")
     if marked is not None:
         return _marked_text(data, marked, path)
     if data.isascii():

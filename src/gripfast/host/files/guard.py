@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from dataclasses import asdict, replace
 from typing import Any
 
-from gripfast.errors import Conflict, NotRead
+from gripfast.errors import BinaryNotSupported, Conflict, NotRead
+from gripfast.host.files.encodings import NO_TEXT, is_binary
 from gripfast.host.files.hashing import digest_of
 from gripfast.records import dataclass
 
@@ -192,6 +193,8 @@ class ReadLog:
             return
         identity = Identity.of(found)
         seen = self.find(real, identity)
+        if seen is None and data is not None and is_binary(data):
+            raise BinaryNotSupported(f"`{shown}` {NO_TEXT}")
         if seen is None:
             raise NotRead(f"`{shown}` exists but was not read in this session; read it first")
         digest = digest_of(data) if data is not None and len(data) <= HASHED_BYTES else None

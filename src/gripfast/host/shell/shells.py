@@ -525,7 +525,7 @@ class Shells:
     async def settled(self, shell: Background, wait_ms: int, text: str) -> None:
         """Waits until a background shell has answered a text, by more than a terminal's echo of it, and is quiet; or
         has ended."""
-        echo = len(text.encode()) + text.count("\n") if shell.job.stdin == "tty" else 0
+        echo = _echoed(text) if shell.job.stdin == "tty" else 0
         with anyio.move_on_after(wait_ms / 1000):
             size = -1
             while (shell.ready <= shell.seen + echo or shell.size != size) and self.is_running(shell):
@@ -671,3 +671,8 @@ def shells_over(
         network=network,
         board=board,
     )
+
+
+def _echoed(text: str) -> int:
+    """How many bytes a terminal prints of a text that is typed into it: CR LF for LF, `^C` for Ctrl-C."""
+    return len(text.encode()) + sum(char < " " and char not in "\t\x04" for char in text)

@@ -256,7 +256,7 @@ async def test_one_question_for_the_whole_patch_shows_all_of_it(bench: Bench) ->
     assert not message.is_error
     (question,) = questions
     shown = question.shown()
-    assert "apply_patch a: no rule is about it" in shown and "apply_patch b: no rule is about it" in shown
+    assert "apply_patch a: no rule matches it" in shown and "apply_patch b: no rule matches it" in shown
     assert "| *** Update File: a\n| @@\n| -x\n| +y\n" in shown and "long " * 2000 in shown and "\\x1b[2Jend" in shown
     assert "apply_patch on a, b, whatever else it is given" in shown
 

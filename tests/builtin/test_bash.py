@@ -160,7 +160,7 @@ def test_instructions_for_agents_that_a_command_changed_are_named_apart(tmp_path
     async def main() -> None:
         async with session_in(tmp_path) as session:
             text = await bash(session, "mkdir z; touch $(seq 50) z/AGENTS.md")
-            assert text.endswith("\n[agents read this as instructions, tell the user: z/AGENTS.md]")
+            assert text.endswith("\n[agents read these files as instructions; tell the user: z/AGENTS.md]")
 
     run(main)
 

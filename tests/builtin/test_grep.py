@@ -169,9 +169,9 @@ def test_a_bad_pattern_is_told_in_ripgreps_own_words(root: Path, pattern: str, w
 
 def test_a_glob_or_type_that_fits_no_file_is_told(root: Path) -> None:
     answer = call(root, "Grep", pattern="zebra", glob="*.zig").text
-    assert answer == "No matches for `zebra` in `.`; no file there fits glob `*.zig`"
+    assert answer == "No matches for `zebra` in `.`; no file there matches glob `*.zig`"
     answer = call(root, "Grep", pattern="zebra", glob="*.zig", type="zig").text
-    assert answer.endswith("; no file there fits glob `*.zig` and type `zig`")
+    assert answer.endswith("; no file there matches glob `*.zig` and type `zig`")
     assert call(root, "Grep", pattern="zebra", glob="*.txt").text == "No matches for `zebra` in `.`"
 
 

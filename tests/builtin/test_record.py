@@ -637,7 +637,7 @@ async def test_what_a_command_writes_by_another_name_of_a_file_is_told_and_taken
         else:  # a name that an earlier comparison found is compared at once
             session.record.collect(all=True)
             told = texts[-1] + await bash(session, "true")
-            assert "changed a" in told or "by another name of the file: a]" in told
+            assert "changed a" in told or "through another name of the file: a]" in told
         assert [change.path for change in session.record.changes(writer)] == [f"{root}/a"]
         done = await session.undo(calls=[writer])
         assert (names(done), done.refused) == (["a"], ())

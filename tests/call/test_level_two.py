@@ -544,7 +544,7 @@ def test_git_reset_is_allowed_where_it_leaves_every_file_as_it_is(name: str) -> 
 
 def test_a_reason_names_what_decided() -> None:
     reason = judged("trusted", 'eval "$(ssh-agent)"').reason
-    assert reason == '`eval` may run `"$(ssh-agent)"`, which is known only later'
+    assert reason == '`eval` may run `"$(ssh-agent)"`, which is known only when the line runs'
     assert "git push" in judged("trusted", 'git "$x" origin').reason
 
 

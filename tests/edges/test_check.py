@@ -87,11 +87,11 @@ def test_json_of_a_line_that_can_not_be_proved_shows_what_was_seen(folder: Path)
 def test_people_get_the_decision_the_reason_and_the_commands(folder: Path) -> None:
     result = check("Shell", '{"command": "ls \'a b\'; mytool"}', "--config", "rules.toml")
     assert result.stdout.splitlines() == [
-        "ask: `mytool`: no rule is about it, and the default is ask",
+        "ask: `mytool`: no rule matches it, and the default is ask",
         "  allow: ls 'a b'",
         "    `ls a b`: allowed by the rule Shell `ls *` (rules.toml, rule 1)",
         "  ask: mytool",
-        "    `mytool`: no rule is about it, and the default is ask",
+        "    `mytool`: no rule matches it, and the default is ask",
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_workspace_that_tries_to_widen_is_named(folder: Path) -> None:
 
 def test_the_examples_of_rules_are_tests(folder: Path) -> None:
     result = check("--rules", "--config", "rules.toml")
-    assert (result.exit_code, result.stdout) == (0, "8 examples, 0 not as the rules say\n")
+    assert (result.exit_code, result.stdout) == (0, "8 examples, 0 not judged as the rules say\n")
     wrong = RULES.replace('["ls", "ls -la src"]', '["ls --unknown"]').replace('"lsof"', '"ls src"')
     (folder / "rules.toml").write_text(wrong)
     result = check("--rules", "--config", "rules.toml")
@@ -160,7 +160,7 @@ def test_an_example_for_a_tool_that_is_not_there_is_a_fault(folder: Path) -> Non
 def test_without_rules_of_ones_own_there_is_nothing_to_try(folder: Path) -> None:
     result = check("--rules")
     assert result.exit_code == 0
-    assert "0 examples, 0 not as the rules say; you have no rules of your own" in result.stdout
+    assert "0 examples, 0 not judged as the rules say; you have no rules of your own" in result.stdout
     assert json.loads(check("--rules", "--json").stdout) == {"tried": 0, "faults": []}
 
 

@@ -138,7 +138,7 @@ async def test_a_tool_that_the_user_adds_runs_by_default_and_is_asked_about_unde
 ) -> None:
     off = config(tmp_path, 'sandbox = "off"\n')
     tools = (*TOOLS, greeting)
-    for rules, answer in ((None, "hello"), ("workspace", "Permission denied: greeting: no rule is about it")):
+    for rules, answer in ((None, "hello"), ("workspace", "Permission denied: greeting: no rule matches it")):
         session, _ = SessionSettings((str(work),), tools, config_file=off, rules=rules).session()
         async with session:
             assert (await session.call("greeting")).text.startswith(answer)

@@ -18,7 +18,7 @@ from gripfast.host.questions.queue import QuestionQueue
 from gripfast.host.questions.redis_questions import RedisQuestions
 from gripfast.host.stores.redis_sessions import RedisSessions
 
-ASKING = Asking("s1", "/work", "Bash", "no rule is about it", "command: rm -rf x", call="c1")
+ASKING = Asking("s1", "/work", "Bash", "no rule matches it", "command: rm -rf x", call="c1")
 SERVER, OTHER = "build1:8765 ab12", "build2:8765 cd34"
 SOMEBODY = 12_345
 

@@ -138,7 +138,7 @@ def test_the_rest_of_such_a_directory_can_be_written(sandbox: str, root: Path) -
 def test_file_tools_ask_before_they_write_what_git_settings_name(path: str, root: Path) -> None:
     bash(root, "mkdir .githooks; git config core.hooksPath .githooks; git config include.path ../cfg")
     fs = ScopedFs(Scope.workspace(root))
-    with pytest.raises(SandboxViolation, match="your git's settings name it"):
+    with pytest.raises(SandboxViolation, match="your git configuration names it"):
         fs.judged(WorkPath.parse(path), written=True)
     assert fs.judged(WorkPath.parse(path), written=True, may_ask=True).lifted
     assert not fs.judged(WorkPath.parse(".githooks/README"), written=True, may_ask=True).lifted

@@ -21,7 +21,7 @@ from gripfast.host.questions.redis_questions import RedisQuestions, sealing_key
 from gripfast.host.stores.redis_sessions import RedisSessions
 
 ASKING = Asking(
-    "s1", "/work", "Bash", "no rule is about it", "command: rm -rf x", {"always": "exactly this call"}, call="c1"
+    "s1", "/work", "Bash", "no rule matches it", "command: rm -rf x", {"always": "exactly this call"}, call="c1"
 )
 HANG = 60.0
 Open = Callable[[], Questions]
@@ -269,7 +269,7 @@ def test_a_question_that_was_changed_after_it_was_asked_is_not_shown(
     everywhere, _ = questions_in(redis.url)
     assert isinstance(everywhere, EverywhereQueue)
     assert asked not in everywhere.waiting()
-    assert "1 entries in the shared store are not gripfast's" in everywhere.note
+    assert "1 entries in the shared store were not written by gripfast" in everywhere.note
     with pytest.raises(NoQuestion):
         shared.answer(asked.id, "yes", by="terminal")
 

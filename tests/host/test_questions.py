@@ -15,7 +15,7 @@ import pytest
 from gripfast.host.questions import notify
 from gripfast.host.questions.queue import Asking, NoQuestion, QuestionQueue
 
-ASKING = Asking("s1", "/work", "Bash", "no rule is about it", "command: rm -rf x", {"always": "exactly this call"})
+ASKING = Asking("s1", "/work", "Bash", "no rule matches it", "command: rm -rf x", {"always": "exactly this call"})
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def changed_files(changes: Changes, fs: ScopedFs) -> Iterator[str]:
         yield f"[files: {'; '.join(parts)}]"
     instructions = [path for path in (*changes.created, *changes.changed) if path.rpartition("/")[2] in _INSTRUCTIONS]
     if instructions:
-        yield f"[agents read this as instructions, tell the user: {_names(instructions, fs)}]"
+        yield f"[agents read these files as instructions; tell the user: {_names(instructions, fs)}]"
     if not changes.whole:
         yield "[files: there was not enough time to compare all of the workspace; what was missed is named next time]"
     if changes.note:

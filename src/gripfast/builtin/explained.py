@@ -35,7 +35,7 @@ def refused_writes(
         else:
             yield f"[the sandbox refused to write {escaped(fs.show_real(refusal.path))}: {_reason(refusal)}]"
     if may_leave and any(refusal.why in ("outside", "git", "unknown") for refusal in refused):
-        yield '[if it must be: Bash(command, outside_sandbox="why") asks the user]'
+        yield '[if it is necessary: Bash(command, outside_sandbox="why") asks the user]'
 
 
 def stuck_files(

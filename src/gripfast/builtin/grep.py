@@ -99,7 +99,7 @@ async def _no_file_fits(fs: ScopedFs, path: WorkPath, options: GrepOptions) -> l
         return []
     given = {"glob": options.glob, "type": options.type}
     fits = " and ".join(f"{name} `{escaped(value)}`" for name, value in given.items() if value)
-    return [f"no file there fits {fits}"]
+    return [f"no file there matches {fits}"]
 
 
 def _may_be_whole(hits: FileHits) -> bool:

@@ -184,7 +184,7 @@ class LineRules:
             command.words[:1] == ("export",) or (command.assigned and not command.words)
             for command in script.commands
         ):
-            yield Decision("ask", "make runs what variables name, and one is set before")
+            yield Decision("ask", "make may run what a variable says, and the line sets one")
 
     def _judge_unproved(self, line: str, proof: NotProvable) -> Decision:
         """A line that can't be analysed is never allowed. It is denied if a denied command is seen in it."""
@@ -229,7 +229,7 @@ class LineRules:
             ):
                 return Decision(*self._not_allowed(f"setting `{name}` may change what runs"))
         if judged.rule is not None and _makes(command.words):
-            return Decision("ask", "make runs what variables name, and one is set for it", judged.rule)
+            return Decision("ask", "make may run what a variable says, and this command sets one", judged.rule)
         return judged
 
     def _may_be_told(self, argv: Argv, name: str, value: Word) -> bool:
@@ -296,7 +296,7 @@ class LineRules:
         """Judges a command that is run by another program instead of the shell, so that `echo` is a file and not the
         shell's builtin."""
         judged = self._judge_command(argv, places, depth + 1)
-        meant = judged.rule is not None  # where no rule is about it, any program may run, also the project's
+        meant = judged.rule is not None  # where no rule matches it, any program may run, also the project's
         if judged.action == "allow" and meant and is_shadowed(argv, places, by_shell=False):
             return Decision("ask", f"`{argv[0]}` is a file in the workspace, and not the system's", judged.rule)
         return judged
@@ -355,7 +355,7 @@ class LineRules:
     def _by_default(self, argv: Argv, places: LinePlaces) -> Decision:
         if self.default_action == "allow" and (problem := self._what_is_unsafe_anyway(argv, places)) is not None:
             return Decision("ask", problem)
-        reason = f"`{_shown(argv)}`: no rule is about it, and the default is {self.default_action}"
+        reason = f"`{_shown(argv)}`: no rule matches it, and the default is {self.default_action}"
         return Decision(self.default_action, reason + _advice(argv))
 
     def _what_is_unsafe_anyway(self, argv: Argv, places: LinePlaces) -> str | None:
@@ -366,7 +366,7 @@ class LineRules:
         if argv[0] == "env" and (problem := _environment_problem(argv)) is not None:
             return problem
         if (unknown := unknown_where_run(argv)) is not None:
-            return f"`{argv[0]}` may run `{unknown}`, which is known only later"
+            return f"`{argv[0]}` may run `{unknown}`, which is known only when the line runs"
         if (text := unproved_text(argv)) is not None:
             return f"`{argv[0]}` may run `{_shown((text,))}`, and it can't be proved what that does"
         if not places.facts.sandboxed and (problem := git_problem(argv, places)) is not None:
@@ -537,7 +537,7 @@ def _advice(argv: Argv) -> str:
 def _perhaps_by(argv: Argv, known: _CompiledRule, words: Words) -> Decision:
     """The question about a command that a rule may be about, depending on words that only the shell knows."""
     if (unknown := unknown_where_run(argv)) is not None:
-        return Decision("ask", f"`{argv[0]}` may run `{_shown((unknown,))}`, which is known only later")
+        return Decision("ask", f"`{argv[0]}` may run `{_shown((unknown,))}`, which is known only when the line runs")
     return Decision(
         "ask", f"`{_shown(words)}` is known only when it runs, and {known.rule} may be about it", known.rule
     )

@@ -86,18 +86,20 @@ class LinePlaces:
         if isinstance(word, Unknown) and self._is_temporary(word) and self.writes("scratch").action != "deny":
             return Decision("allow", f"`{word}` is the session's own", self.writes("scratch").rule)
         if isinstance(word, Unknown) and (word.glob is None or word.text.startswith("~")):
-            return Decision("ask", f"it is known only later what `{word}` is, and it would be written")
+            return Decision("ask", f"`{word}` would be written, and it is known only when the line runs")
         path = word.glob or "" if isinstance(word, Unknown) else word
         if path in _HARMLESS and isinstance(word, str):
             return Decision("allow", f"`{path}` is not a file")
         if not path or path.startswith("/dev/"):
             return Decision("ask", f"`{word}` would be written")
         if isinstance(word, Unknown) and not (vouched and self.globs_written and not _may_step_up(path)):
-            return Decision("ask", f"`{word}` would be written, and it is known only later which files that are")
+            return Decision(
+                "ask", f"`{word}` would be written, and which files those are is known only when the line runs"
+            )
         if self._is_scratch(path) and (refused := self.writes("scratch")).action != "deny":
             return Decision("allow", f"`{path}` is the session's own", refused.rule)
         if self.is_lost and not path.startswith("/"):
-            return Decision("ask", f"`{path}` would be written, in a directory that is known only later")
+            return Decision("ask", f"`{path}` would be written, in a directory that is known only when the line runs")
         if (reason := self._unknown_way(path)) is not None:
             return Decision("ask", f"`{path}` would be written, and {reason}")
         places = [posixpath.normpath(posixpath.join(where, path)) for where in self.directories]
@@ -135,7 +137,7 @@ class LinePlaces:
     def moving_problem(self, source: Word) -> str | None:
         """Why a file or directory may not be moved or copied."""
         if self.is_lost or (isinstance(source, Unknown) and source.glob is None):
-            return f"`{source}` is known only later"
+            return f"`{source}` is known only when the line runs"
         path = str(source.glob if isinstance(source, Unknown) else source)
         places = [posixpath.join(where, path) for where in self.directories]
         problems = (self.facts.moving_refusal(place) for place in places if place.startswith("/"))
@@ -144,7 +146,7 @@ class LinePlaces:
     def removal_problem(self, word: Word) -> str | None:
         """Why the removal of what a word names could not be undone."""
         if self.is_lost or self.has_changed or (isinstance(word, Unknown) and word.glob is None):
-            return f"it is known only later what `{word}` is"
+            return f"`{word}` is known only when the line runs"
         path = str(word.glob if isinstance(word, Unknown) else word)
         places = (posixpath.join(where, path) for where in self.directories)
         return next(filter(None, map(self.facts.removal_problem, places)), None)
@@ -165,7 +167,7 @@ class LinePlaces:
     def _write_at(self, path: str, *, vouched: bool) -> Decision:
         decision = self.writes(self._spelled(path))
         if vouched and decision.action == "ask" and decision.rule is None:
-            decision = Decision("allow", f"`{path}`: no rule is about it")
+            decision = Decision("allow", f"`{path}`: no rule matches it")
         problem = self._protected(path) if decision.action == "allow" else None
         if problem is None:
             return decision
@@ -195,7 +197,7 @@ class LinePlaces:
         if isinstance(target, Unknown) and target.prefix.startswith("/dev/fd/"):
             return Decision("allow", "what a command prints")
         if isinstance(target, Unknown) and target.glob is None:
-            return Decision("ask", f"it is known only later what `{target}` is, and it would be opened")
+            return Decision("ask", f"`{target}` would be opened, and it is known only when the line runs")
         path = str(target)
         if path.startswith("/dev/") and path not in _HARMLESS:
             return Decision("ask", f"`{path}` may be a device or the network")

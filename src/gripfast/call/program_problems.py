@@ -114,7 +114,7 @@ def git_problem(argv: Argv, places: LinePlaces) -> str | None:
     words = plainly(argv)
     looks = not any(" ".join(map(str, words[1:end])) in GIT_CHANGING for end in (2, 3))
     if places.is_lost:
-        return "`git` in a directory that is known only later, where the repository may name programs to run"
+        return "`git` in a directory known only when the line runs, whose repository may name programs to run"
     for directory in places.directories:
         if (problem := places.facts.git_runs(directory, looks)) is not None:
             return problem

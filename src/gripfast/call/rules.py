@@ -224,7 +224,7 @@ class FileRules:
         for known in self.others:
             if known.matches(path):
                 return self._by(known.rule, path)
-        reason = f"{self._shown(path)}: no rule is about it, and the default is {self.default_action}"
+        reason = f"{self._shown(path)}: no rule matches it, and the default is {self.default_action}"
         return Decision(self.default_action, reason)
 
     def _by(self, rule: PermissionRule, path: str) -> Decision:

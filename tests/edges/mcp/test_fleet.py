@@ -385,7 +385,10 @@ def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later
     assert "not kept" not in person.call(one.port, "Read", file_path=first.name).text
     redis.kill()
     answer = person.call(one.port, "Read", file_path=second.name)
-    assert "[not saved for other servers, and without what they saved: the shared store failed: Redis" in answer.text
+    assert (
+        "[this call could neither use nor update what the servers share: the shared store failed: Redis"
+        in answer.text
+    )
     assert not person.call(one.port, "Edit", file_path=first.name, old_string="one", new_string="two").is_error
     assert stranger.call(one.port, "Read", file_path=first.name).status == 503
     unknown = window.call(other.port, "Bash", command="touch wrong-place")

@@ -653,6 +653,6 @@ async def test_a_command_is_no_client_of_the_server_that_runs_it(tmp_path: Path)
         async with server.client() as client:
             command = f"python3 client.py {shlex.join(words)}"
             answer = await client.call_tool("Bash", {"command": command})
-        assert "403 a command of an agent may not use the server" in text_of(answer)
+        assert "403 an agent's commands may not use this server" in text_of(answer)
         done = subprocess.run([sys.executable, tmp_path / "client.py", *words], capture_output=True, text=True)
         assert done.stdout == "200\n"

@@ -426,7 +426,7 @@ def _operand_problem(kind: Operands, reading: _Reading) -> str | None:
     if kind == "directory" and (len(reading.operands) > 1 or reading.operands[0] == "-" or _are_many(loose)):
         return f"`{reading.operands[-1]}`: one directory by name, inside the workspace"
     if kind in ("inside", "directory") and (later := [word for word in loose if _is_unknown_place(word)]):
-        return f"`{later[0]}`, which is known only later"
+        return f"`{later[0]}`, which is known only when the line runs"
     if kind == "inside" and (listed := [word for word in loose if str(word).startswith("@")]):
         return f"`{listed[0]}`: more arguments, from a file"
     if kind in _FIRST and not reading.text_given and (problem := _first_problem(kind, reading)) is not None:
@@ -480,7 +480,7 @@ def _setting_problem(word: Word) -> str | None:
     """What is wrong with `NAME` or `NAME=value` after `export`."""
     name, equals, value = str(word).partition("=")
     if isinstance(word, Unknown) and (word.many or "=" not in word.prefix):
-        return f"`{word}`, which is known only later"
+        return f"`{word}`, which is known only when the line runs"
     problem = assignment_problem(name, value if equals and isinstance(word, str) else None)
     return None if problem is None else f"`{word}`: {problem}"
 
@@ -526,7 +526,7 @@ def _writing_problem(kind: Operands, reading: _Reading) -> str | None:
         paths = paths[2:] if paths[:1] == [""] else paths[1:]
     if kind == "moved":
         if len(paths) < 2 or isinstance(paths[-1], Unknown):
-            return f"`{paths[-1]}`, where it is known only later what is written"
+            return f"`{paths[-1]}`, where what is written is known only when the line runs"
         paths += [
             f"{paths[-1]}/{str(path).rstrip('/').rpartition('/')[2]}" for path in paths[:-1] if isinstance(path, str)
         ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gripfast.call.shell.words import Argv, Unknown, Word, assignment_problem
 from gripfast.records import dataclass
 
-_FED = Unknown("(what xargs is fed)", many=True)
+_FED = Unknown("(the input of xargs)", many=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,5 +211,5 @@ def _try_rules(permissions: Permissions | None, tools: list[Tool], as_json: bool
         for trial in faults:
             say(f"{trial.rule}: {trial.fault}", err=True)
         none = "; you have no rules of your own, and --config names a file with some" if permissions is None else ""
-        say(f"{plural(len(tried), 'example')}, {len(faults)} not as the rules say{none}")
+        say(f"{plural(len(tried), 'example')}, {len(faults)} not judged as the rules say{none}")
     return 1 if faults else 0

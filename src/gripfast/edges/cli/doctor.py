@@ -132,7 +132,9 @@ def _network(root: str, config_file: str | None) -> Finding:
     network = parse_network(config.network)
     within_network(choose(config.sandbox), network)
     words = network.words.removeprefix("network ")
-    return Finding("network", "good", f"{words}; `network` in the configuration limits commands to names, or to none")
+    return Finding(
+        "network", "good", f"{words}; `network` in the configuration limits commands to a list of hosts, or to none"
+    )
 
 
 def _caches() -> Finding:

@@ -77,8 +77,8 @@ def init(
         say(f"{place} has your token now: don't commit it", err=True)
     if not url and command is None and started != own_command():
         say(
-            f"{place} is a file of the project, so it names `gripfast` and not where you have it. Install that for "
-            "everybody's PATH (for example with pipx), or say how it is started with --command",
+            f"{place} belongs to the project, so it starts `gripfast` without a path. Everybody who uses it needs "
+            "gripfast on their PATH (for example with pipx); or say how it is started with --command",
             err=True,
         )
 

@@ -31,7 +31,7 @@ _COMMANDS = {
     "check": (f"{_HERE}.check", "Say which rule decides a call, and why."),
     "doctor": (f"{_HERE}.doctor", "Show what protects files and commands on this machine."),
     "init": (f"{_HERE}.init", "Print or write the configuration of an MCP client."),
-    "quarantine": (f"{_HERE}.quarantine", "List, show, release what commands made and other programs would run."),
+    "quarantine": (f"{_HERE}.quarantine", "List, show or release what commands made that other programs would run."),
     "clean": (f"{_HERE}.clean", "Empty the caches of package managers that ran in the sandbox."),
     "completion": (f"{_HERE}.shell_complete", "Print the line that enables completion in your SHELL."),
 }

@@ -12,7 +12,7 @@ from gripfast.host.shell.quarantine import Quarantined, discard, find_quarantine
 
 
 @click.group(
-    invoke_without_command=True, short_help="List, show, release what commands made and other programs would run."
+    invoke_without_command=True, short_help="List, show or release what commands made that other programs would run."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.pass_context

@@ -65,14 +65,14 @@ class ConsoleAccess:
     def refusal(self, method: str, headers: Mapping[str, str], cookie: str | None) -> str | None:
         """Why a request for the page itself is refused; None if it is not."""
         if headers.get("host") not in self.hosts:
-            return "this console is not at that host"
+            return "this console does not accept that Host header"
         origin = headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self.hosts:
             return "another site may not use this console"
         if cookie is None or not hmac.compare_digest(cookie.encode(), self._cookie.encode()):
             return _OPEN_LINK
         if method != "GET" and origin is None:
-            return "changes are made from the page only"
+            return "changes are accepted only from the page"
         return None
 
     def is_named(self, headers: Mapping[str, str]) -> bool:

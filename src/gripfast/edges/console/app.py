@@ -27,7 +27,7 @@ _HEARTBEAT_LOOKS = 300
 _SAY_LOOKING = 20  # looks
 _LARGEST_BODY = 1 << 16
 _FOR_PEOPLE = (
-    "commands of agents may not use this console; nor may, while one runs, a program that can't be seen from here"
+    "an agent's commands may not use this console; while one runs, neither may a program that gripfast can't identify"
 )
 _VERDICTS = ("yes", "no", "always", "always_leading", "remember")
 _STATUS: dict[type[ToolError], int] = {AnsweredBefore: 409, NoQuestion: 404, InvalidArgument: 400}
@@ -99,7 +99,7 @@ class _Pages:
     async def index(self, request: Request) -> Response:
         """The page; with a link's key the cookie, and the page without the key in its address."""
         if not self._access.is_named(request.headers):
-            return _text(403, "this console is not at that host")
+            return _text(403, "this console does not accept that Host header")
         key = request.query_params.get("key")
         if key is not None:
             return self._redeemed(key, request.query_params.get("question", ""))
@@ -111,7 +111,7 @@ class _Pages:
     def _redeemed(self, key: str, question: str) -> Response:
         redeemed = self._access.redeem(key)
         if redeemed is None:
-            return _text(403, "this link was used before or is not of this console; ask for a new one")
+            return _text(403, "this link was used before, or belongs to another console; get a new one")
         cookie, secret = redeemed
         shown = question if question.isalnum() else ""
         # Not a redirect: a link that was opened by another page would arrive without the strict cookie.
@@ -149,7 +149,7 @@ class _Interface:
         body = await self._body(request)
         verdict, id, because = body.get("verdict"), body.get("id"), body.get("because", "")
         if verdict not in _VERDICTS or not isinstance(id, str) or not isinstance(because, str):
-            return _json(400, {"error": "an answer has an `id` and a `verdict`"})
+            return _json(400, {"error": "an answer needs an `id` and a `verdict`"})
 
         def work() -> Any:
             self._data.queue.answer(id, verdict, by="page", because=because[:1000])
@@ -161,7 +161,7 @@ class _Interface:
         """Ends a background shell."""
         id = (await self._body(request)).get("id")
         if not isinstance(id, str):
-            return _json(400, {"error": "an end has an `id`"})
+            return _json(400, {"error": "to end a shell, give its `id`"})
 
         def work() -> Any:
             return {"ending": self._data.shells.end(id).name}
@@ -173,7 +173,7 @@ class _Interface:
         body = await self._body(request)
         place, calls, paths = body.get("place"), body.get("calls"), body.get("paths", [])
         if not isinstance(place, str) or not _is_list(calls, int) or not calls or not _is_list(paths, str):
-            return _json(400, {"error": "an undo has a `place` and `calls`"})
+            return _json(400, {"error": "an undo needs a `place` and `calls`"})
         dry_run = body.get("dry_run") is not False
 
         def work() -> Any:

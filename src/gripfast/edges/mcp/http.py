@@ -278,7 +278,9 @@ class TokenGuard:
         quotas.divide_threads()
         for owner in gone:
             await self._forget(owner)
-        LOGGER.info("the token file was read again: %d people, sessions ended of %s", quotas.clients, _names(gone))
+        LOGGER.info(
+            "the token file was read again: %d people, ended the sessions of %s", quotas.clients, _names(gone)
+        )
 
     async def _forget(self, owner: str) -> None:
         """Ends the requests and sessions of one owner."""
@@ -299,7 +301,7 @@ class TokenGuard:
             await self._oauth.metadata(self._oauth.at_root(scope), receive, send)
             return
         if await self._is_from_command(scope):
-            await _refuse(403, "a command of an agent may not use the server", scope, receive, send)
+            await _refuse(403, "an agent's commands may not use this server", scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         owner = self._owner(headers) or await self._signed_in(headers, scope, receive, send)

@@ -14,7 +14,7 @@ _LINES: tuple[tuple[frozenset[str], str], ...] = (
     ),
     (
         frozenset({"Bash"}),
-        "Bash keeps its directory between calls, not its variables, and tells which files changed.",
+        "Bash keeps its directory between calls, but not its variables, and says which files changed.",
     ),
     (frozenset(), "A final note in [brackets] says what an answer leaves out and which call continues it."),
 )

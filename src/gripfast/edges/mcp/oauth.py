@@ -114,7 +114,7 @@ class Keys:
 async def _json(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
     async with web.stream("GET", url, headers={"Accept": "application/json"}) as answer:
         if answer.is_redirect:
-            raise ValueError(f"{url} leads elsewhere")
+            raise ValueError(f"{url} redirects, which is not followed")
         answer.raise_for_status()
         data = b""
         async for chunk in answer.aiter_bytes():
@@ -123,7 +123,7 @@ async def _json(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
                 raise ValueError(f"{url} has over {LARGEST} bytes")
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError(f"{url} has no JSON object")
+        raise ValueError(f"{url} did not return a JSON object")
     return cast("dict[str, Any]", found)
 
 

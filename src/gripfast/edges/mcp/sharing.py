@@ -298,7 +298,7 @@ class SharedSession:
                 if fault and self._state is not None:
                     if self._state.changes():
                         self._sharing.behind.add(self)
-                    notes.append(f"[not saved for other servers, and without what they saved: {fault}]")
+                    notes.append(f"[this call could neither use nor update what the servers share: {fault}]")
         return notes
 
     async def _save(self, *, release: bool) -> str:

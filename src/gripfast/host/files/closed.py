@@ -176,8 +176,8 @@ class ClosedNames:
         """Names in it are closed too, so it is closed as a whole. A root can't be: nothing would be left."""
         if path in self._roots:
             raise SandboxViolation(
-                f"`{escaped(path)}` can't be listed by its owner, so nobody can tell what is protected in it; "
-                "give it back with chmod u+rwx"
+                f"`{escaped(path)}` can't be listed even by its owner, so nobody can tell what is protected in "
+                "it; make it readable again with chmod u+rwx"
             )
         return () if extent == "denied" and not self._denies else (ClosedName(path, "denied"),)
 

@@ -15,7 +15,7 @@ from gripfast.text.below import after
 _NEVER_ASKED = (".git", "git~1", "**/.config/gripfast", "gripfast.toml", ".gripfast.toml", ".gripfast")
 OWN_CODE = "what gripfast itself runs"
 OWN_SECRET = "gripfast's own state and secrets"
-NAMED_BY_GIT = "your git's settings name it"
+NAMED_BY_GIT = "your git configuration names it"
 
 
 class ClosedPlaces:

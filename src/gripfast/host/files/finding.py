@@ -50,7 +50,9 @@ class Finder:
                 raise
             return GlobResult((), 0).beginning_with(named)  # brackets may be a part of a name
         if ".." in whole.rest.split("/"):
-            raise InvalidArgument(f"the glob pattern {pattern!r} goes up after a wildcard; give `path` instead")
+            raise InvalidArgument(
+                f"the glob pattern {pattern!r} has `..` after a wildcard; name the directory in `path` instead"
+            )
         found = self._globbed(whole, base, include_ignored=include_ignored, limit=limit, stop=stop)
         return found.beginning_with(named)
 

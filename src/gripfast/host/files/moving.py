@@ -21,7 +21,7 @@ def moving_refusal(pattern: str, closed: Callable[[str], str | None]) -> str | N
             if count > _MOST_ENTRIES:
                 return f"more than {_MOST_ENTRIES} files, too many to look through"
             if os.path.islink(entry):
-                return f"{entry} is a link, and leads elsewhere from there"
+                return f"{entry} is a link, which would lead elsewhere from its new place"
             if entry != path and closed(entry) is not None:
                 return f"{entry} is a file that other programs run"
     return None

@@ -53,7 +53,7 @@ def _answer(question: bytes, shown: str, is_cancelled: Callable[[], bool]) -> di
             answer = _waited_for(child, question, shown, is_cancelled)
         finally:
             child.kill()
-    return json.loads(answer) if child.returncode == 0 else {"fault": "its reader broke down"}
+    return json.loads(answer) if child.returncode == 0 else {"fault": "the process that reads it crashed"}
 
 
 def _waited_for(

@@ -46,7 +46,7 @@ class Strays:
         `packages`: only repositories count."""
         self._unseen = self._unseen or self._find_unseen()
         if _OF_PROCESS.match(_spelled(link)):
-            return "a directory that is another one for every process"
+            return "a directory that differs from process to process"
         real = os.path.realpath(link)
         if folded(os.path.basename(real)) == ".git" and os.path.isdir(real):
             return f"the git directory {real}"
@@ -67,13 +67,13 @@ class Strays:
             left -= len(entries or ())
             self._left -= len(entries or ())
             if entries is None or left < 0:
-                return f"{real}, where there is too much to look through"
+                return f"{real}, which has too many entries to check"
             if is_repository({entry.name for entry in entries}):
-                return f"the repository {place}, where nobody looks"
+                return f"the repository {place}, which is not watched"
             for entry in entries:
                 visible = f"{shown}/{entry.name}"
                 if folded(entry.name) == ".git" or (not packages and self._is_protected(visible)):
-                    return f"{entry.path}, where nobody looks"
+                    return f"{entry.path}, which is not watched"
                 target = self._target(entry)
                 if target is not None:
                     waiting.append((target, visible, packages or entry.name in DEPENDENCIES))

@@ -156,7 +156,7 @@ class _Worker:
         if readable:
             piece = os.read(self._output, _PIECE)
             if not piece:
-                raise _BrokeDown("its reader broke down")
+                raise _BrokeDown("the process that reads it crashed")
             received += piece
         if writable:
             try:
@@ -164,7 +164,7 @@ class _Worker:
             except BlockingIOError:
                 return unsent
             except BrokenPipeError:
-                raise _BrokeDown("its reader broke down") from None
+                raise _BrokeDown("the process that reads it crashed") from None
         return unsent
 
     def end(self) -> None:

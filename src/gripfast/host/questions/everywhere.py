@@ -44,7 +44,8 @@ class EverywhereQueue:
             shared = self._shared.waiting()
             if self._shared.foreign:
                 self.note = (
-                    f"{self._shared.foreign} entries in the shared store are not gripfast's, or have another password"
+                    f"{self._shared.foreign} entries in the shared store were not written by gripfast, or were "
+                    "written with another password"
                 )
         except ToolError as failure:
             self.note = f"{failure.message}; only the questions of this machine are shown"

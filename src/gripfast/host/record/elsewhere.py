@@ -18,7 +18,7 @@ _PATHS = 50
 _LARGEST_LINE = 1 << 16
 _LARGEST_NUMBER = 1e11
 _UNNAMED = re.compile(r"[^A-Za-z0-9.:_\[\]-]")
-_MORE = "and {} more paths, which the server's own record has"
+_MORE = "and {} more paths, listed in that server's own record"
 
 
 @dataclass(frozen=True, slots=True)

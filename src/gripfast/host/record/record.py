@@ -323,7 +323,9 @@ class Record:
             notes.append(f"[not recorded, so it can't be undone: {escaped(fault)}]")
         hidden, self._hidden = self._hidden, []
         if hidden:
-            notes.append(f"[an earlier command changed, by another name of the file: {self._listed(hidden)}]")
+            notes.append(
+                f"[an earlier command also changed, through another name of the file: {self._listed(hidden)}]"
+            )
         new = [(path, why) for path, why in uncovered if f"{path} {why}" not in self._already_noted]
         self._already_noted.update(f"{path} {why}" for path, why in new)
         if new:

@@ -125,7 +125,7 @@ def _chosen(
     undone = {number for call in known for number in call.undoes}
     left = [call for call in known if call.changes and not call.undoes and call.number not in undone]
     if not left:
-        raise NothingToUndo("no call of this session changed anything that is not undone yet")
+        raise NothingToUndo("no call of this session has changes left to undo")
     here = [call for call in left if any(is_below(change.path, *write) for change in call.changes)] or left
     is_ignored = ignored_below(write)
     tracked = (call for call in reversed(here) if not all(is_ignored(change.path) for change in call.changes))

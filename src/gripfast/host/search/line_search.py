@@ -203,13 +203,13 @@ def check_pattern(pattern: str) -> None:
     if not pattern:
         raise InvalidArgument("pattern is empty; give the text or regex to look for")
     if len(pattern) > LONGEST_PATTERN:
-        raise InvalidArgument(f"pattern is {len(pattern)} characters long; {LONGEST_PATTERN} is the most")
+        raise InvalidArgument(f"pattern is {len(pattern)} characters long; at most {LONGEST_PATTERN} are allowed")
     if "\n" in pattern or "\0" in pattern:
-        raise InvalidArgument("pattern has a line end or NUL in it; outputs are searched line by line")
+        raise InvalidArgument("pattern contains a line end or NUL; outputs are searched line by line")
     try:
         pattern.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument("pattern has half of a surrogate pair in it, which no text holds") from None
+        raise InvalidArgument("pattern contains a lone surrogate, which no text can contain") from None
 
 
 _PLAIN = "--no-config --no-filename --text --no-heading --color=never --encoding=none -j1".split()

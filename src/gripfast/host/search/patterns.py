@@ -22,7 +22,7 @@ def check_options(pattern: str, options: GrepOptions) -> None:
         raise InvalidArgument(f"the pattern has {len(pattern)} characters; give at most {MAX_PATTERN_CHARACTERS}")
     for name, text in (("pattern", pattern), ("type", options.type or "")):
         if "\0" in text:
-            raise InvalidArgument(f"the {name} contains a NUL character, which no text holds; remove it")
+            raise InvalidArgument(f"the {name} contains a NUL character, which no text can contain; remove it")
     if options.glob is not None:
         compile_filter(options.glob.removeprefix("!"))
 

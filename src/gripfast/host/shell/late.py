@@ -99,7 +99,7 @@ def _git_files(owner: str) -> Iterator[tuple[tuple[str, str], str]]:
     for place in places_here(f"{owner}/config"):
         real = os.path.realpath(place)
         if os.path.basename(real) != ".git" and (text := git_file_text(real)):
-            yield (real, text), f"a remote of {owner} leads to it, and it leads git elsewhere"
+            yield (real, text), f"a remote of {owner} points to it, and it points git elsewhere"
 
 
 def _judged(names: Mapping[str, ClosedName]) -> Made:

@@ -189,7 +189,7 @@ def _matching(outline: Outline, named: Named | None, hits: Iterable[int]) -> Ite
 
 
 def _qualified(text: SourceText, each: Definition) -> tuple[int, str]:
-    """The line of a definition after its name, where that says what it lies in."""
+    """The line of a definition after its name, where that names its container."""
     row = named_row(text, each) or each.line
     line = text.lines[row - 1]
     return row, line if each.name == each.own_name else f"{each.name}: {line.strip()}"

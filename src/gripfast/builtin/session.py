@@ -190,7 +190,7 @@ class WorkspaceSession(Session):
         return self._record
 
     def send_record_to(self, line: Callable[[dict[str, Any]], object]) -> None:
-        """Has each line of the record, if there is one, given to somebody who tells other servers."""
+        """Passes each line of the record, if there is one, to a function that shares it with other servers."""
         if self._record is not None:
             self._record.on_line = line
 

@@ -191,7 +191,7 @@ def _answers_in(body: bytes | None) -> dict[str, str]:
 
 
 def _parsed(text: bytes) -> Any:
-    """The value of a JSON text; None if it is none."""
+    """The value of a JSON text; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -144,7 +144,7 @@ class SessionSettings:
         return replace(self, tools=reading, read_only=True)
 
     def own_code_in_reach(self) -> str | None:
-        """Where this program's code lies if a command could change it: in a served directory, without a sandbox."""
+        """Where this program's code is, if a command could change it: in a served directory, without a sandbox."""
         try:
             found = [own_code_beneath(root.real) for root in self._scope(()).roots]
             place = next(filter(None, found), None)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 # Kinds whose inside is an implementation. What is defined in there is local: folded with the body.
 BODIES = frozenset({"function", "method"})
-DEEPEST = 50  # levels; what lies deeper is folded with what is around it
+DEEPEST = 50  # levels; deeper definitions are folded into the one around them
 _NO_SCOPES = frozenset({"type", "declaration"})
 
 
@@ -29,7 +29,7 @@ class Definition(NamedTuple):
 
     @property
     def own_name(self) -> str:
-        """Without what it lies in. A computed name, as in `Box.[Symbol.iterator]`, is one name."""
+        """The name without its containers. A computed name, as in `Box.[Symbol.iterator]`, is one name."""
         before, bracket, computed = self.name.rpartition(".[")
         if self.name.endswith("]") and (bracket or self.name.startswith("[")):
             return f"[{computed}" if before else self.name
@@ -52,7 +52,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 def nested(found: Iterable[tuple[Span, Definition]]) -> tuple[Definition, ...]:
-    """In order, each with its depth and its name qualified by what it lies in. Spans are of bytes or characters:
+    """In order, each with its depth and its name qualified by its containers. Spans are of bytes or characters:
     two definitions may share a row, and one node may define two names."""
     done: list[Definition] = []
     around: list[tuple[Span, Definition]] = []

@@ -5,7 +5,7 @@ what its declarator ends in; its body the field `body`: the lines before it are 
 such fields, `@name` and `@body` say what they are, `@value` which node has the body, or `@head` what the signature
 is. `@scope` qualifies a name from outside (a Go method's receiver). `@wrap` with `@inner` is a node whose lines
 belong to a definition (`export`, decorators); so do the lines of a `@mark` right above it. `@fault` is what a grammar
-takes for code though it is none.
+takes for code though it is not.
 
 Patterns without children cost nothing to compile; over the others a large grammar takes long.
 """

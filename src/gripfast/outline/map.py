@@ -87,7 +87,7 @@ def _by_path(entry: str | Closed) -> tuple[str, ...]:
 
 
 def tops(definitions: Iterable[Definition]) -> list[Definition]:
-    """The top level of a file: what lies in nothing, or in a namespace alone."""
+    """The top level of a file: definitions outside any other, or directly in a namespace."""
     around: list[Definition] = []
     found: list[Definition] = []
     for each in definitions:

@@ -17,7 +17,7 @@ SMALL_FILE = 30  # rows up to which folding saves nothing
 SHORT_FILE = 200  # rows up to which it may be twice the share
 MOST_BROKEN = 20  # places that don't parse
 LONG_LIST = 8  # constants in a row, of which the rest is folded where room is short
-NEAR = 2  # rows around a match that lies in no definition
+NEAR = 2  # rows around a match outside any definition
 WHOLE_CONTAINER = 60  # rows up to which a match between the members of a class shows all of it
 _WORDLESS = frozenset({"constant", "variable", "declaration", "key"})  # they speak for themselves
 
@@ -119,7 +119,7 @@ def _least_rows(visible: list[Definition], deepest: int) -> list[int]:
 
 
 def matching(text: SourceText, found: Parsed, wanted: Wanted, limit: int = 1000) -> FoldedView:
-    """What is asked for, in full, with the heads of what it lies in. No rows if nothing matches."""
+    """What is asked for, in full, with the heads of its containers. No rows if nothing matches."""
     rows, ends, count = _wanted_rows(text, found.definitions, wanted)
     if not rows:
         return FoldedView((), len(text.lines))
@@ -189,7 +189,7 @@ def _wanted_rows(
 
 
 def enclosing(definitions: Sequence[Definition], rows: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Each row, from the first to the last, with the indexes of the definitions it lies in, from the outermost."""
+    """Each row, from the first to the last, with the indexes of the definitions around it, the outermost first."""
     chains = _chains(definitions)
     around: list[int] = []
     begun = 0  # definitions that begin above the row or on it
@@ -204,7 +204,7 @@ def enclosing(definitions: Sequence[Definition], rows: Iterable[int]) -> Iterato
 
 
 def _chains(definitions: Sequence[Definition]) -> Iterator[tuple[int, list[int]]]:
-    """The index of each definition with those it lies in, from the outermost."""
+    """The index of each definition with those around it, the outermost first."""
     around: list[int] = []
     for index, each in enumerate(definitions):
         while around and definitions[around[-1]].depth >= each.depth:

@@ -1,10 +1,10 @@
-"""Whether one absolute path lies below another, judged on the text alone."""
+"""Whether one absolute path is below another, judged by the text alone."""
 
 from __future__ import annotations
 
 
 def is_below(path: str, *bases: str) -> bool:
-    """Whether an absolute path is one of these directories or lies in one."""
+    """Whether an absolute path is one of these directories or below one."""
     return f"{path}/".startswith(tuple(f"{base.rstrip('/')}/" for base in bases))
 
 

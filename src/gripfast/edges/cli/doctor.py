@@ -161,7 +161,7 @@ def _store(root: str, config_file: str | None) -> Iterator[Finding]:
     try:
         store = load_config(config_file, [root]).store
     except ToolError:
-        return  # `configuration` tells it
+        return  # the line about the configuration says so
     if store is not None:
         from gripfast.host.stores.redis_sessions import RedisSessions  # noqa: PLC0415 - few servers share a store
 

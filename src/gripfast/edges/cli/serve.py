@@ -140,7 +140,7 @@ def serve(
 
 
 def _refuse_own_code_in_reach(settings: SessionSettings) -> None:
-    """Without a sandbox a command could change the server that runs it, where that lies in the served directory."""
+    """Without a sandbox, a command could change the server that runs it if its code is in the served directory."""
     place = settings.own_code_in_reach()
     if place is not None:
         raise click.UsageError(

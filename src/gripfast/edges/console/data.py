@@ -179,7 +179,7 @@ class ConsoleData:
         }
 
     def call(self, place: str, number: int, server: str = "") -> dict[str, Any]:
-        """One call whole: arguments, answer, what it changed. Of one on another server, only what that tells."""
+        """All of one call: arguments, answer, what it changed. Of a call on another server, what it shared."""
         if server:
             return self._elsewhere(place, f"{number}@{server}")
         found, call = self._found(place, number)

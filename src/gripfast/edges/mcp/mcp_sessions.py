@@ -326,7 +326,7 @@ def _belongs_to_a_call(body: bytes) -> bool:
 
 
 def _hello_in(body: bytes) -> bytes:
-    """The parameters of a request that begins a session, as JSON; empty if it is none or too large."""
+    """The parameters of a request that begins a session, as JSON; empty for another request, or if too large."""
     message = _object_in(body) if len(body) <= _SMALL + 100 else {}
     params = message.get("params")
     if message.get("method") != "initialize" or not isinstance(params, dict):

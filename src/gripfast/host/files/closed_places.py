@@ -35,8 +35,7 @@ class ClosedPlaces:
         return OWN_SECRET if is_own(absolute, secret=True) else None
 
     def protected(self, absolute: str, *, lifted: bool = False) -> str | None:
-        """Why a place may not be written, in a few words; None when neither its name nor we forbid it.
-        `lifted`: after a person's yes."""
+        """Why a place may not be written, in a few words; None if it may be. `lifted`: a person said yes."""
         if pattern := self._matched(self._never if lifted else self._scope.protect, absolute):
             return f"`{pattern}`"
         if not lifted and self._is_named_by_git(absolute):
@@ -47,7 +46,7 @@ class ClosedPlaces:
         return self.named_by_git is not None and absolute in self.named_by_git.near(os.path.dirname(absolute))
 
     def runs_here(self, absolute: str) -> bool:
-        """Whether a place is protected for another reason than that a CI service runs it."""
+        """Whether a place is protected for any reason other than that a CI service runs it."""
         is_closed = self._matched(self._run_here, absolute) is not None or is_own(absolute)
         return is_closed or self._is_named_by_git(absolute)
 
@@ -58,7 +57,7 @@ class ClosedPlaces:
         return next((pattern for pattern in found if pattern is not None), None)
 
     def _from_roots(self, absolute: str) -> Iterator[str]:
-        """The path from each root that contains it; from `/` where none does."""
+        """The path relative to each root that contains it, or to `/` if none does."""
         inside = [rest for root in self._roots if (rest := after(root, absolute)) is not None]
         return iter(inside or [absolute.lstrip("/")])
 

@@ -121,7 +121,7 @@ def has_more_than_git(names: set[str]) -> bool:
 
 
 def is_inside_repository(real: str) -> bool:
-    """Whether a real path lies in a git directory, where nobody looks for more of them. The git directory itself does
+    """Whether a real path is in a git directory, where no further ones are looked for. The git directory itself does
     not."""
     above = os.path.dirname(real)
     if ".git" in map(folded, above.split("/")):

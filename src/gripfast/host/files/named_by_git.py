@@ -39,22 +39,22 @@ _Stamp = tuple[int, int, int, int]
 
 
 class NamedByGit:
-    """Answers for the repositories below some roots, and for those the roots lie in."""
+    """Answers for the repositories below some roots, and for those that contain the roots."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
         self._read: dict[str, tuple[_Stamp, tuple[tuple[str, str], ...]]] = {}
 
     def near(self, path: str) -> frozenset[str]:
-        """What the repositories name that a real path lies in."""
+        """What is named by the repositories that contain a real path."""
         return self.of(f"{above}/.git" for above in _above(path))
 
     def around(self) -> Iterator[str]:
-        """The `.git` of the repositories that the roots lie in."""
+        """The `.git` of the repositories that contain the roots."""
         yield from (f"{above}/.git" for root in self._roots for above in _above(root))
 
     def of(self, dot_gits: Iterable[str]) -> frozenset[str]:
-        """What these repositories name, by every path that leads to it below the roots; it need not be there."""
+        """What these repositories name, as every path below the roots that leads to it. It need not exist."""
         found: set[str] = set()
         for dot_git in dot_gits:
             directory = dot_git if os.path.isdir(dot_git) else named_directory(dot_git)
@@ -129,7 +129,7 @@ def _links(hooks: str) -> Iterator[str]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The directories that a path lies in, and itself."""
+    """A path and the directories above it."""
     while True:
         yield path
         if path == "/":

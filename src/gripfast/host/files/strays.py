@@ -1,4 +1,4 @@
-"""Links below the roots that lead to where commands write and nobody looks, and what would be run there."""
+"""Links below the roots that lead to places where commands write unwatched, and what would be run there."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gripfast.host.files.sealed import entries_of
 from gripfast.text.below import after, is_below
 from gripfast.text.fold import folded
 
-# Packages bring their own `.npmrc`, `.vscode` and the like: in here only repositories and what is denied are closed.
+# Packages bring their own `.npmrc`, `.vscode` and the like: in these, only repositories and denied names are closed.
 DEPENDENCIES = frozenset({"node_modules", ".venv", "venv"})
-# What is here differs from process to process.
+# What these contain differs from process to process.
 _OF_PROCESS = re.compile(r"/proc/.*/(?:cwd|fd)(?:/|\Z)|/dev/fd/")
 _CLIMBS = re.compile(r"(?:\A|/)(?!\.\.?(?:/|\Z))[^/]+/(?:.*/)?\.\.(?:/|\Z)")
 _MOST_NAMES, _MOST_IN_ALL = 2_000, 200_000
 
 
 class Strays:
-    """Follows links. `unseen` gives the directories that commands write and nobody looks through; `is_protected`
+    """Follows links. `unseen` gives the directories that commands can write and that are not watched; `is_protected`
     judges a name by the path that a user sees."""
 
     def __init__(
@@ -38,11 +38,11 @@ class Strays:
         return inside is None or _CLIMBS.search(text) is not None or ".git" in map(folded, inside.split("/"))
 
     def begin(self) -> None:
-        """Before each look."""
+        """Called before each look."""
         self._left, self._unseen = _MOST_IN_ALL, ()
 
     def behind(self, link: str, *, packages: bool) -> str | None:
-        """What others would run behind a link, in a few words. None: nothing, or somebody looks where it leads.
+        """What other programs would run behind a link, in a few words. None: nothing, or the place is watched.
         `packages`: only repositories count."""
         self._unseen = self._unseen or self._find_unseen()
         if _OF_PROCESS.match(_spelled(link)):
@@ -80,7 +80,7 @@ class Strays:
         return None
 
     def _target(self, entry: os.DirEntry[str]) -> str | None:
-        """The directory that an entry is or leads to, if nobody looks there."""
+        """The directory that an entry is or leads to, if it is not watched."""
         if not entry.is_symlink():
             return entry.path if entry.is_dir(follow_symlinks=False) else None
         real = os.path.realpath(entry.path)

@@ -1,4 +1,4 @@
-"""What git's index says of files, and how old an object is. Nothing that a repository says is followed for it.
+"""What git's index says about files, and how old an object is, without obeying any setting of the repository.
 
 Commands write most of a repository, and git obeys what it finds there: settings, replaced objects, remotes to fetch a
 missing object from. So git runs in an empty repository of ours, and is given only the index file and the directory of
@@ -46,7 +46,7 @@ class WorkTree:
 
     @classmethod
     def of(cls, directory: str) -> WorkTree | None:
-        """The one that a directory is in; None if it is in none."""
+        """The work tree that a directory is in, if any."""
         found = repository_of(directory)
         return None if found is None else cls.at(*found, common_of(found[1]))
 
@@ -65,7 +65,7 @@ class WorkTree:
 
 @dataclass(frozen=True, slots=True)
 class TrackedFile:
-    """What the index says of a path: the object's name and its mode; `is_left_out`: git keeps no file there."""
+    """An entry of the index: the object's name and its mode; `is_left_out`: git keeps no file there."""
 
     name: str
     mode: int
@@ -73,11 +73,11 @@ class TrackedFile:
 
 
 class Unsure(Exception):
-    """Something about a repository could not be found out."""
+    """Something about a repository could not be determined."""
 
 
 def time_of_files() -> int:
-    """The time as local file systems note it: no file that is changed from now on has an earlier one."""
+    """The time as local file systems stamp it: no file that changes from now on gets an earlier one."""
     return time.clock_gettime_ns(_COARSE)
 
 
@@ -115,7 +115,7 @@ class GitView:
         return any(True for _ in self._places(name))
 
     def is_old(self, name: str) -> bool:
-        """Whether an object was there before the command, or came from where the repository was cloned from."""
+        """Whether an object was there before the command, or came from the remote that was cloned."""
         for place, is_loose in self._places(name):
             with_promise = not is_loose and os.path.lexists(f"{place.removesuffix('.idx')}.promisor")
             if with_promise or self._is_older(place):
@@ -232,10 +232,10 @@ def _is_sha256(common: str) -> bool:
 
 
 def _skew(directory: str) -> int:
-    """How far the clock that stamps files in a directory is ahead of ours: that of a file server may be."""
+    """How far the clock that stamps files in a directory is ahead of ours; it may be a file server's clock."""
     try:
         fd = os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    except OSError:  # not every file system can
+    except OSError:  # not every file system supports it
         return _skew_by_name(directory)
     try:
         ahead = os.fstat(fd).st_ctime_ns - time_of_files()
@@ -277,7 +277,7 @@ def _has_object(pack: str, name: bytes) -> bool:
 
 
 def _lists(fd: int, name: bytes) -> bool:
-    """Searches without mapping the file: a command that makes it shorter meanwhile would end us by a signal."""
+    """Searches without mapping the file: if a command truncated it meanwhile, a signal would kill this process."""
     if os.pread(fd, 8, 0) != b"\xfftOc\0\0\0\2":
         return False
     size, names = len(name), 8 + 256 * 4
@@ -293,7 +293,7 @@ def _lists(fd: int, name: bytes) -> bool:
 
 
 def _files_below(directory: str) -> Iterator[str]:
-    """Some thousand files at most, no link followed."""
+    """The files below a directory, a few thousand at most. No link is followed."""
     waiting, seen = [directory], 0
     while waiting and seen < _MOST_REFS:
         try:

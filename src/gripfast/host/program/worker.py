@@ -22,7 +22,7 @@ SECONDS = 10.0
 MOST = 4
 _LOOK_SECONDS = 0.1
 _CHILD = str(Path(__file__).with_name("worker_child.py"))
-_OWN = str(Path(__file__).parents[3])  # where this package lies
+_OWN = str(Path(__file__).parents[3])  # the directory that contains this package
 _LENGTHS = struct.Struct("!II")
 _PIECE = 1 << 16
 

@@ -1,4 +1,4 @@
-"""The calls of a session on other servers: what a server tells others of its record, and how they read it.
+"""The calls of a session on other servers: what a server shares of its record, and how others read it.
 
 A line says which server it is from. It has no contents: those stay where the files were changed, and so does undo.
 """

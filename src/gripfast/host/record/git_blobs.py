@@ -171,7 +171,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def _may_filter(root: str, directory: Path) -> bool:
-    """Whether files may differ from their objects by more than their size tells: filters, or another hash."""
+    """Whether files may differ from their objects even at the same size: filters, or another hash."""
     common = directory
     with contextlib.suppress(UnicodeDecodeError):
         common = directory / (_content(directory / "commondir") or b"").decode().strip()

@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 @dataclass(frozen=True, slots=True)
 class PathState:
     """Kind, mode bits, and the content: a file's by SHA-256, a link's by its target. A file whose content was not
-    read has no digest; then `stamp` (inode, size, mtime) tells whether it is still the same."""
+    read has no digest; then `stamp` (inode, size, mtime) shows whether it is still the same."""
 
     kind: Kind
     mode: int = 0
@@ -79,7 +79,7 @@ def file_state(data: bytes, mode: int) -> PathState:
 
 
 def state_of(found: os.stat_result) -> PathState:
-    """What `lstat` alone tells: no content, no target."""
+    """What `lstat` alone shows: no content, no target."""
     mode = stat.S_IMODE(found.st_mode)
     if stat.S_ISDIR(found.st_mode):
         return PathState("directory", mode)

@@ -1,6 +1,6 @@
 """Caches for the package managers and compilers that commands run: directories of ours, kept between sessions.
 
-Each workspace has its own: what lies in a cache runs (`npmrc`, built packages, `init.d`), and the commands of one
+Each workspace has its own: what is in a cache gets run (`npmrc`, built packages, `init.d`), and the commands of one
 workspace must not run in another.
 
 Under bubblewrap they lie over the user's own, of which everything else stays readable; so no command can change

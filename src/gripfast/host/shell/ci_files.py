@@ -1,4 +1,4 @@
-"""CI files: what only a CI service runs, after a push. git replaces and removes them in the sandbox as well.
+"""CI files: what only a CI service runs, after a push. git may replace and remove them in the sandbox too.
 
 A mount would keep git from that, and `git merge` would stop half-way. So nothing is mounted there while git runs, and
 each change is judged after the command: it stays if it was git that moved the file, from one version to another that
@@ -63,7 +63,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class _Now:
-    """A file after a command. `copy` is None if it is absent, or `is_odd`: not a plain file."""
+    """A file after a command. `copy` is None if the file is absent or, with `is_odd`, not a plain file."""
 
     copy: _Copy | None
     is_odd: bool
@@ -75,7 +75,7 @@ class CiFiles:
 
     roots: Sequence[str]
     judged: frozenset[str] = frozenset()
-    """The names where commands may change files, as far as git does it."""
+    """The names where a command may change files, provided that git makes the change."""
     copies: dict[str, _Copy] = field(default_factory=dict[str, _Copy])
     """The files there, before the command."""
     _trees: dict[str, WorkTree] = field(default_factory=dict[str, WorkTree])
@@ -84,9 +84,9 @@ class CiFiles:
     _began: int = 0
     _last: dict[str, _Copy] = field(default_factory=dict[str, _Copy])
     _known: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    """By path, what was there before some command: the user put it there, or it was judged."""
+    """By path, contents from before some command: put there by the user, or judged already."""
     _refused: set[str] = field(default_factory=set[str])
-    """What was put back. That it is committed meanwhile doesn't make it old."""
+    """Contents that were refused and put back. Committing one later doesn't make it acceptable."""
 
     def take(
         self, closed: Sequence[ClosedName], made: Collection[str], *, suspect: bool, may_change: bool = True
@@ -111,7 +111,7 @@ class CiFiles:
         self._last = self.copies or self._last
 
     def forget(self) -> None:
-        """When no command can change what was judged: from now on only the user does."""
+        """Called when no command can change the files any more: from now on only the user does."""
         self.copies, self.judged = {}, frozenset()
 
     def is_judged(self, name: ClosedName) -> bool:
@@ -119,12 +119,12 @@ class CiFiles:
         return name.is_ci and not name.is_link and self._tree(name.path) is not None
 
     def _tree(self, path: str) -> WorkTree | None:
-        """The tree that a path belongs to; None if that is in none, or in one that a command made."""
+        """The working tree that a path belongs to; None without one, or if a command made it."""
         above = next((above for above in _above(path) if above in self._repositories), None)
         return None if above is None else self._trees.get(above)
 
     def _copied(self, name: str, closed: Sequence[ClosedName], room: int) -> dict[str, _Copy] | None:
-        """The files at or below a name; None where one can't be copied: then nothing there is judged."""
+        """The files at or below a name; None if one can't be copied, in which case nothing there is judged."""
         found: dict[str, _Copy] = {}
         for path in _files(name, closed, unseal=False):
             known = self._last.get(path)
@@ -174,7 +174,7 @@ class CiFiles:
         return [item for item in taken if item is not None]
 
     def _changed(self) -> dict[str, _Copy | None]:
-        """The files that are not as they were. A directory may have been moved, and a link lead to it."""
+        """The files that differ from before. A directory may have been moved and replaced by a link to it."""
         led_away = {place for place in {*map(os.path.dirname, self.copies)} if os.path.realpath(place) != place}
         return {
             path: copy
@@ -187,14 +187,14 @@ class CiFiles:
         return tree is not None and os.path.lexists(f"{tree.git}/index.lock")
 
     def _accept(self, path: str, copy: _Copy | None) -> None:
-        """From now on this is how the file was."""
+        """Takes this as the file's state before the next command."""
         self.copies = {other: old for other, old in self.copies.items() if other != path}
         if copy is not None:
             self.copies[path] = copy
             self._knows(path, copy.content)
 
     def _moved_by_git(self, paths: Sequence[str]) -> dict[str, _Copy | None]:
-        """The files that may stay as they are now, each with its content; None: the file may stay away."""
+        """The files that may stay as they are now, each with its content; None: the file may stay absent."""
         kept: dict[str, _Copy | None] = {}
         by_tree: dict[str, list[str]] = {}
         for path in paths:
@@ -255,7 +255,7 @@ class CiFiles:
             yield _restored(path, copy, self._reason(path, now))
 
     def _reason(self, path: str, now: _Copy | None) -> str:
-        """Why a file is put back; and what to do where git has its new content already."""
+        """Why a file is put back, and what to do if git already has the new content."""
         tree = self._tree(path)
         entry: TrackedFile | None = None
         if tree is not None and now is not None:
@@ -271,7 +271,7 @@ _REMEDY = "the user can take it with git checkout --"
 
 
 def _trees(closed: Sequence[ClosedName], made: Collection[str]) -> Iterator[tuple[str, WorkTree]]:
-    """The working trees below the roots whose repository is where it says."""
+    """The working trees below the roots whose repository is where their `.git` says."""
     for name in closed:
         if name.kind != "git" or name.is_link or name.path in made or os.path.basename(name.path) != ".git":
             continue
@@ -308,7 +308,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _blocks(path: str) -> bool:
-    """Whether something else is where a directory must be."""
+    """Whether something other than a directory is where a directory must be."""
     return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
 
 
@@ -340,7 +340,7 @@ def _now(path: str) -> _Now:
 
 
 def _is_entry(copy: _Copy, entry: TrackedFile) -> bool:
-    """Whether a file is what the index says. With `eol=crlf`, git writes other line ends than it stores."""
+    """Whether a file matches its entry in the index. With `eol=crlf`, git writes other line ends than it stores."""
     if (copy.mode ^ entry.mode) & stat.S_IRWXU:
         return False
     contents = (copy.content, copy.content.replace(b"\r\n", b"\n"))
@@ -348,7 +348,7 @@ def _is_entry(copy: _Copy, entry: TrackedFile) -> bool:
 
 
 def _is_stored(view: GitView, copy: _Copy) -> bool:
-    """Whether git has a file's content, so that nothing is lost with the file."""
+    """Whether git has a file's content, so that removing the file loses nothing."""
     contents = (copy.content, copy.content.replace(b"\r\n", b"\n"))
     return any(view.has(object_name(content, length)) for content in contents for length in (40, 64))
 

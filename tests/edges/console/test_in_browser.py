@@ -51,14 +51,23 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def browser() -> Generator[Browser]:
+@pytest.fixture(scope="module")
+def chromium() -> Generator[Browser]:
+    """One for this module. Not for the session: while Playwright runs, other tests can't start an event loop."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everywhere
 
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started
         started.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Generator[Browser]:
+    """Without windows, cookies or storage of an earlier test: each page is opened in a context of its own."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,6 +123,37 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def of_each(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test for all the modules, with every fault in its message: a test for each is slow."""
+
+    def of(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            found = [f"{path}: {fault}" for path in paths for fault in faults(rule, path)]
+            assert paths and not found, "\n".join(found)
+
+        test.__name__ = rule.__name__
+        return test
+
+    return of
+
+
+def faults(rule: Callable[[Path], None], path: Path) -> list[str]:
+    try:
+        rule(path)
+    except AssertionError as fault:
+        return [str(fault)]
+    return []
+
+
+def test_every_module_that_breaks_a_rule_is_named() -> None:
+    def no_room(path: Path) -> None:
+        assert path.stem == "records", "not this one"
+
+    of_each([SOURCE / "records.py"])(no_room)()
+    with pytest.raises(AssertionError, match=r"(?s)clock\.py: not this one.*errors\.py: not this one"):
+        of_each([SOURCE / "clock.py", SOURCE / "records.py", SOURCE / "errors.py"])(no_room)()
+
+
 def room_of(path: Path) -> str:
     parts = path.relative_to(SOURCE).parts
     return parts[0].removesuffix(".py")
@@ -141,7 +172,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_imports_go_down_only(path: Path) -> None:
     room = room_of(path)
     if room == "__init__" or room == "__main__":
@@ -161,7 +192,7 @@ def host_modules() -> list[Path]:
     return [path for path in modules() if room_of(path) == "host" and path.name != "__init__.py"]
 
 
-@pytest.mark.parametrize("path", host_modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(host_modules())
 def test_imports_between_the_folders_of_host_go_down_only(path: Path) -> None:
     folder = path.relative_to(SOURCE).parts[1]
     allowed = HOST_MAY_IMPORT[folder] | {folder}
@@ -171,7 +202,7 @@ def test_imports_between_the_folders_of_host_go_down_only(path: Path) -> None:
             assert parts[2] in allowed, f"{path}:{line}: host/{folder} may not import host/{parts[2]}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_only_host_touches_the_machine(path: Path) -> None:
     if room_of(path) == "host":
         return
@@ -186,7 +217,7 @@ def test_only_host_touches_the_machine(path: Path) -> None:
             assert node.attr not in MACHINE_CALLS, f"{path}:{node.lineno}: {node.attr} belongs in host/"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_only_host_and_the_clock_read_the_time(path: Path) -> None:
     """Timers of the event loop (`loop.time()`, `anyio.sleep`) are not the clock: tests can drive them."""
     if room_of(path) in ("host", "clock"):
@@ -200,7 +231,7 @@ def test_only_host_and_the_clock_read_the_time(path: Path) -> None:
             assert not read, f"{path}:{node.lineno}: take a clock as an argument"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_protocols_and_terminals_are_known_at_the_edge_only(path: Path) -> None:
     if room_of(path) in {"edges", "adapters"}:
         return
@@ -212,7 +243,7 @@ def test_protocols_and_terminals_are_known_at_the_edge_only(path: Path) -> None:
 def calls_of(name: str) -> Iterator[str]:
     """Where a name is called, as file and function (or `-` for the top of a module)."""
     for path in modules():
-        tree = parsed(path)
+        tree = parsed(path) if name in path.read_text(encoding="utf-8") else ast.Module([], [])
         inside = {
             id(node): function.name
             for function in ast.walk(tree)
@@ -285,7 +316,7 @@ def code_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 0), name
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_no_room_below_builtin_and_no_adapter_knows_a_tool_by_name(path: Path) -> None:
     if HEIGHT.get(room_of(path), HEIGHT["builtin"]) >= HEIGHT["builtin"] and room_of(path) != "adapters":
         return
@@ -386,7 +417,7 @@ PURE = {
 PURE_MODULES = [path for path in modules() if room_of(path) in ("text", "patch")]
 
 
-@pytest.mark.parametrize("path", PURE_MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(PURE_MODULES)
 def test_the_rooms_of_text_and_patches_are_pure(path: Path) -> None:
     for line, name in imports(parsed(path)):
         parts = name.split(".")
@@ -395,14 +426,14 @@ def test_the_rooms_of_text_and_patches_are_pure(path: Path) -> None:
         assert known, f"{path}:{line}: {name} is not for pure functions on text"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_no_function_is_longer_than_a_screen(path: Path) -> None:
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} has more than 60 lines"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_every_module_says_what_lives_in_it(path: Path) -> None:
     assert ast.get_docstring(parsed(path)), f"{path} has no docstring"
 
@@ -476,7 +507,7 @@ def test_a_class_name_means_one_thing_in_the_whole_package() -> None:
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+@of_each(modules())
 def test_only_the_kernel_folder_calls_the_c_library(path: Path) -> None:
     """Except the broker, which runs alone from its own file and can't import."""
     place = path.relative_to(SOURCE).as_posix()

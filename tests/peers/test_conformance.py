@@ -35,6 +35,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.stdout.close()
 
 
+def test_the_suite_has_no_checks_of_signing_in_that_apply_to_servers() -> None:
+    """Its `auth/` scenarios play the server to a client, or ask an authorization server. Ours is a protected
+    resource: tests/edges/mcp/test_oauth_sign_in.py signs in to it with the SDK's client. If a newer suite has some,
+    they belong into SCENARIOS."""
+    suite = package("@modelcontextprotocol/conformance") / "dist" / "index.js"
+    done = subprocess.run([node(), str(suite), "list"], capture_output=True, text=True, timeout=120, check=True)
+    for_servers = done.stdout.partition("Server scenarios")[2].partition("Client scenarios")[0]
+    assert set(SCENARIOS) <= set(for_servers.split())
+    assert [word for word in for_servers.split() if word.startswith(("auth", "oauth"))] == []
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_conformance_suite_finds_nothing_wrong(url: str, scenario: str, tmp_path: Path) -> None:
     suite = package("@modelcontextprotocol/conformance") / "dist" / "index.js"

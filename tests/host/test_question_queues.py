@@ -292,6 +292,17 @@ def test_foreign_values_are_passed_over(shared: RedisQuestions, redis: RedisServ
         shared.find("S9")
 
 
+@pytest.mark.parametrize("number", ["1e300", "nan", "-7", "2.5", "999999999999", "x"])
+def test_a_counter_that_somebody_else_set_keeps_no_question_from_being_answered(
+    shared: RedisQuestions, redis: RedisServer, number: str
+) -> None:
+    redis.command("set", "gripfast:1:question-number", number)
+    asked = shared.ask(ASKING)
+    assert shared.waiting() == [asked]
+    shared.answer(asked.id, "yes", by="terminal")
+    assert shared.ask(ASKING).id != asked.id
+
+
 def test_a_redis_that_lost_a_question_gets_it_again_and_no_number_twice(
     shared: RedisQuestions, redis: RedisServer
 ) -> None:

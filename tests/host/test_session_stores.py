@@ -294,7 +294,7 @@ def test_foreign_values_are_an_error_in_words_or_mere_text(redis: RedisServer, k
     try:
         found = store.lease("s", "ann", "two", "Read", new=True)
     except Internal as fault:
-        assert "the shared store failed: Redis" in fault.message
+        assert fault.message == "the shared store failed: Redis has a value that gripfast did not write"
     else:
         assert isinstance(found, Leased)
     store.close()

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from cache_stores import running_redis
 from gripfast.builtin.undo import undo
 from gripfast.edges.cli.main import main
 from gripfast.edges.profiles import price_of
+from gripfast.host.record.shelf import sessions_of
 
 CONFIG = 'sandbox = "off"\n[permissions]\ndefault_action = "allow"\n'
 
@@ -67,6 +69,16 @@ def test_without_the_store_the_log_has_the_calls_of_this_machine_and_says_so(ben
     done = bench.run("log", "--json", "--store", f"unix://{tmp_path}/nobody-listens")
     assert [json.loads(line)["tool"] for line in done.stdout.splitlines()] == ["Write"]
     assert "Redis can't be reached; only what was recorded on this machine is shown" in done.stderr
+
+
+def test_what_is_not_a_record_in_the_store_leaves_the_log_of_this_machine(bench: Bench) -> None:
+    bench.write("new", "n\n")
+    (session,) = sessions_of(str(bench.root))
+    for redis in running_redis():
+        redis.command("set", f"gripfast:1:lines:{session}", "not ours")
+        done = bench.run("log", "--json", "--store", redis.url)
+        assert [json.loads(line)["tool"] for line in done.stdout.splitlines()] == ["Write"]
+        assert "a value that gripfast did not write; only what was recorded on this machine is shown" in done.stderr
 
 
 def test_the_diff_of_a_call_and_what_was_changed_since(bench: Bench) -> None:

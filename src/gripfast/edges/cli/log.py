@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio
 import click
 
 from gripfast.edges.cli.options import as_usage_errors
-from gripfast.edges.cli.recorded import RecordPlace, record_options
+from gripfast.edges.cli.recorded import RecordPlace, record_options, say_only_here
 from gripfast.edges.cli.say import say, say_json
 from gripfast.edges.cli.store import store_option
 from gripfast.errors import Internal
@@ -36,7 +37,11 @@ def log(place: RecordPlace, follow: bool, as_json: bool) -> None:
     """
     with as_usage_errors():
         shown: set[str] = set()
-        _show(place, as_json, shown)
+        try:
+            _show(place, as_json, shown)
+        except Internal as fault:
+            say_only_here(fault)
+            _show(replace(place, shared=None), as_json, shown)
         place.is_cut_off()
         if follow:
             anyio.run(_follow, place, as_json, shown)

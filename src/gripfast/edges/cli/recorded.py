@@ -113,8 +113,13 @@ def _elsewhere(store: str) -> tuple[SessionStore | None, list[Recorded]]:
     try:
         return shared, shared.recorded()
     except Internal as fault:
-        say(f"{fault.message}; only what was recorded on this machine is shown", err=True)
+        say_only_here(fault)
         return None, []
+
+
+def say_only_here(fault: Internal) -> None:
+    """Says that the store failed, and what is shown nevertheless."""
+    say(f"{fault.message}; only what was recorded on this machine is shown", err=True)
 
 
 def _sessions(root: str, there: Sequence[Recorded]) -> list[str]:

@@ -45,13 +45,17 @@ from gripfast.host.stores.sessions import stored_name
 from gripfast.records import dataclass
 
 _ID = re.compile(r"S[1-9][0-9]{0,11}\Z")
+_LARGEST_NUMBER = 10**12 - 1
 _KEEP_CLOSED = 86_400  # seconds
 _MOST_LISTED = 1000
 _LARGEST = 8 << 20
 
-# KEYS: number.  ARGV: the largest number that this server knows
+# KEYS: number.  ARGV: the largest number that this server knows, and the largest that an id may have. What can't be
+# ours (1e300, nan) does not count
 _NUMBER = """
-local number = math.max(tonumber(redis.call('GET', KEYS[1]) or '0') or 0, tonumber(ARGV[1])) + 1
+local last = tonumber(redis.call('GET', KEYS[1]) or '0') or 0
+if not (last >= 0 and last < tonumber(ARGV[2])) then last = 0 end
+local number = math.max(math.floor(last), tonumber(ARGV[1])) + 1
 redis.call('SET', KEYS[1], string.format('%.0f', number))
 local now = redis.call('TIME')
 return {number, now[1] .. '.' .. string.format('%06d', now[2])}
@@ -178,7 +182,9 @@ class RedisQuestions:
 
     def ask(self, asking: Asking, *, seconds: float = LIFETIME) -> QueuedQuestion:
         while True:
-            number, now = self._link.run(_NUMBER, [f"{self._link.prefix}question-number"], [self._largest])
+            number, now = self._link.run(
+                _NUMBER, [f"{self._link.prefix}question-number"], [self._largest, _LARGEST_NUMBER]
+            )
             self._largest = int(number)
             question = QueuedQuestion.of(
                 asking,

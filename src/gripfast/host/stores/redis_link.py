@@ -24,6 +24,7 @@ _SCHEMES = (
     *(f"{base}+{kind}://" for kind in _KINDS for base in ("redis", "rediss")),
 )
 FULL = "Redis is full"
+FOREIGN = "Redis has a value that gripfast did not write"
 _PAUSE = 5.0  # seconds without a new attempt after Redis could not be reached
 
 
@@ -65,7 +66,7 @@ class RedisLink:
             self._down_until, self._why = time.monotonic() + _PAUSE, _unreachable(fault, faults)
             raise Internal(f"{self._what} failed: {self._why}", retriable=True) from fault
         except (ValueError, KeyError, TypeError) as fault:
-            raise Internal(f"{self._what} failed: Redis has a value that gripfast did not write") from fault
+            raise Internal(f"{self._what} failed: {FOREIGN}") from fault
         except (faults.RedisError, faults.RedisClusterException) as fault:
             raise Internal(f"{self._what} failed: {_said(str(fault))}") from fault
 
@@ -112,6 +113,8 @@ def _said(text: str) -> str:
     text = text.rpartition("caused error: ")[2]
     if "OOM " in text or "maxmemory" in text:
         return FULL
+    if text.startswith("WRONGTYPE "):
+        return FOREIGN
     return "Redis wants a password" if "NOAUTH" in text else f"Redis says {text[:200]}"
 
 

@@ -11,10 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from cache_stores import RedisServer, running_redis
 from fleet_servers import HANG, TOKENS, Answer, Person, Server, servers
+from gripfast.call.cache.sink import FAILURES
+from gripfast.edges.mcp.sharing import Sharing
+from gripfast.host.stores.redis_sessions import RedisSessions
+from gripfast.host.stores.redis_store import RedisStore
 
 LINES = "".join(f"line {number}\n" for number in range(30_000))
 
@@ -402,6 +407,34 @@ def test_without_the_store_calls_go_on_say_what_is_not_kept_and_it_is_kept_later
     until(lambda: person.call(other.port, "Glob", pattern="*.none").status == 200)
     wanted = {"file_path": second.name, "old_string": "one", "new_string": "two"}
     until(lambda: not person.call(other.port, "Edit", **wanted).is_error)
+
+
+@pytest.mark.anyio
+async def test_a_store_with_foreign_data_is_told_of_once_and_once_when_it_is_gone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gripfast.edges.mcp.sharing.LEASE_SECONDS", 0.04)
+    caplog.set_level("INFO", "gripfast")
+    for redis in running_redis():
+        redis.command("rpush", "gripfast:1:epoch", "not ours")
+        sharing = Sharing(RedisSessions(redis.url), RedisStore(redis.url), "one", most=9, is_remote=True)
+        async with anyio.create_task_group() as group:
+            group.start_soon(sharing.keep_up)
+            looked = FAILURES.count + 4
+            with anyio.fail_after(HANG):
+                while FAILURES.count < looked:
+                    await anyio.sleep(0.02)
+                redis.command("del", "gripfast:1:epoch")
+                while "answers again" not in caplog.text:
+                    await anyio.sleep(0.02)
+            group.cancel_scope.cancel()
+        await sharing.close()
+    told = [record.getMessage() for record in caplog.records if "shared store" in record.getMessage()]
+    assert told == [
+        "the shared store failed: Redis has a value that gripfast did not write; sessions are not shared with other "
+        "servers",
+        "the shared store answers again",
+    ]
 
 
 def test_an_answer_to_a_question_reaches_the_server_that_asked_its_client(two: list[Server], deploy: Path) -> None:

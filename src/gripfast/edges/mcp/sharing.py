@@ -132,8 +132,8 @@ class Sharing:
         while True:
             try:
                 await self.ask(lambda: self.store.announce(self.holder))
-                self._note_success()
                 await self._look()
+                self._note_success()
                 if self.catch_up is not None:
                     await self.catch_up()
                 for session in list(self.behind):

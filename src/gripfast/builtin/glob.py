@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from gripfast.builtin.keys import FS
+from gripfast.builtin.other_roots import other_roots
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
 from gripfast.framework.fields import Field
@@ -41,8 +43,8 @@ async def glob(
         lambda stop: fs.glob(pattern, base, include_ignored=include_ignored, limit=MOST, stop=stop)
     )
     if not found.paths:
-        return _no_match(found, pattern, fs.show(base), include_ignored)
-    return "\n".join([*map(escaped, found.paths), *_footer(found)])
+        return "; ".join([_no_match(found, pattern, fs.show(base), include_ignored), *other_roots(fs, base)])
+    return "\n".join([*map(escaped, found.paths), *_footer([*_left_out(found), *other_roots(fs, base)])])
 
 
 def _no_match(found: GlobResult, pattern: str, base: str, include_ignored: bool) -> str:
@@ -52,13 +54,16 @@ def _no_match(found: GlobResult, pattern: str, base: str, include_ignored: bool)
     return "; ".join(words)
 
 
-def _footer(found: GlobResult) -> list[str]:
+def _footer(notes: Sequence[str]) -> list[str]:
+    return [f"[{'; '.join(notes)}]"] if notes else []
+
+
+def _left_out(found: GlobResult) -> list[str]:
     """What the list leaves out."""
     words: list[str] = []
     if found.total > len(found.paths):
         words.append(f"truncated: the newest {len(found.paths)} of {found.total} files; narrow the pattern")
-    words += _warnings(found)
-    return [f"[{'; '.join(words)}]"] if words else []
+    return [*words, *_warnings(found)]
 
 
 def _warnings(found: GlobResult) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated
 from anyio import to_thread
 
 from gripfast.builtin.keys import FS, READS
+from gripfast.builtin.other_roots import other_roots
 from gripfast.call.cache import CAP
 from gripfast.errors import ToolError
 from gripfast.framework.definition import tool
@@ -82,8 +83,8 @@ async def grep(
     if not found.total_files:
         unfit = await _no_file_fits(fs, path or HERE, options) if (glob or type) and not found.partial else []
         words = f"No matches for `{escaped(pattern)}` in `{fs.show(path or HERE)}`"
-        return "; ".join([words, *unfit, *_warnings(found)])
-    notes = [*_footer(found, options), *_long_line(found)]
+        return "; ".join([words, *unfit, *_warnings(found), *other_roots(fs, path or HERE)])
+    notes = [*_footer(found, options), *_long_line(found), *other_roots(fs, path or HERE)]
     answer = "\n".join([*_body(found, options, numbers), f"[{'; '.join(notes)}]"])
     shown_whole = [hits for hits in found.files if _may_be_whole(hits)]
     if shown_whole and len(answer.encode("utf-8", "replace")) <= CAP:

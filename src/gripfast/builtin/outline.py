@@ -9,6 +9,7 @@ from typing import Annotated
 
 from gripfast.builtin.keys import FS, OUTLINES, READS
 from gripfast.builtin.numbered import ROOM
+from gripfast.builtin.other_roots import other_roots
 from gripfast.builtin.outline_map import MOST_ROWS, directory_map
 from gripfast.builtin.outlining import Outline, Outlines
 from gripfast.errors import InvalidRegex, NotFile, TimedOut
@@ -71,7 +72,8 @@ def outline(
             file.record(reads)
     except NotFile:
         with fs.open_dir(path):  # a FIFO or device is refused here
-            return directory_map(fs, outlines, path, named, content_pattern, limit, ctx)
+            found = directory_map(fs, outlines, path, named, content_pattern, limit, ctx)
+            return "\n".join([found, *(f"[{note}]" for note in other_roots(fs, path))])
     shown = fs.show(path)
     if not name_pattern and not content_pattern:
         return "\n".join(_rendered(collapsed(text, found.found, limit), text, found, shown))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from gripfast.builtin.keys import FS
+from gripfast.builtin.other_roots import other_roots
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
 from gripfast.framework.fields import Field
@@ -120,12 +121,13 @@ def tree(
     }
     if left_out:
         answer["left_out"] = sorted(map(escaped, left_out))[:MOST_LEFT_OUT]
+    notes = other_roots(fs, path)
     unused = [] if found.limit_reached else excluded.unused_names()
     if unused:
         shown = " and ".join(f"`{escaped(name)}`" for name in unused[:MOST_LEFT_OUT])
-        answer["note"] = (
-            f"exclude: {shown} matched no path from the workspace; `**/{escaped(unused[0])}` is any depth"
-        )
+        notes.append(f"exclude: {shown} matched no path from the workspace; `**/{escaped(unused[0])}` is any depth")
+    if notes:
+        answer["note"] = "; ".join(notes)
     return answer
 
 

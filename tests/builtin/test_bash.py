@@ -397,18 +397,22 @@ def test_a_protected_file_that_git_could_not_change_is_named(tmp_path: Path) -> 
     async def main() -> None:
         async with session_in(tmp_path, sandbox="auto") as session:
             assert "git could not" not in await bash(session, "git status --short; touch a; git add a")
-            text = await bash(session, "git switch -q other 2>/dev/null; true")
+            text = await bash(session, "git switch -q other 2>/dev/null; date")
             assert text.count("git could not") == 1
             assert "[git could not change .pre-commit-config.yaml: protected" in text
-            assert "ask the user to run it in their own terminal" in text
             assert (tmp_path / ".pre-commit-config.yaml").read_text() == "one\n"
-            assert "git could not" not in await bash(session, "git switch -q main 2>/dev/null; true")
-            subprocess.run(["git", "switch", "-qf", "main"], cwd=tmp_path, check=True)
-            text = await bash(session, "git merge -q other")  # stops without moving the index
+            assert "run this as a line of its own: git checkout -- .pre-commit-config.yaml]" in text
+            assert "git could not" not in await bash(session, "git checkout -- .pre-commit-config.yaml")
+            assert (tmp_path / ".pre-commit-config.yaml").read_text() == "two\n"
+            assert "git could not" not in await bash(session, "git switch -q main 2>/dev/null")
+            text = await bash(session, "git merge -q other; date")  # stops without moving the index
             assert text.count("git could not change .pre-commit-config.yaml: protected") == 1
-            assert "see git status" in text and "the sandbox refused" not in text
+            assert "see git status" in text and "the sandbox refused" not in text and "git stash -u" in text
+            await bash(session, "git stash -u")
+            assert "git could not" not in await bash(session, "git merge -q other")
+            assert (tmp_path / ".pre-commit-config.yaml").read_text() == "two\n"
             subprocess.run(["git", "switch", "-qf", "main"], cwd=tmp_path, check=True)
-            assert "run git in a command of its own" in await bash(session, "sh switch.sh 2>/dev/null; true")
+            assert "as a line of its own: git checkout -- " in await bash(session, "sh switch.sh 2>/dev/null; true")
 
     run(main)
 

@@ -50,13 +50,20 @@ def repository_at(place: Path) -> Path:
 
 
 class Session:
-    """Commands one after the other: what each printed, and how it ended. `before` is put before each command."""
+    """Commands one after the other: what each printed, and how it ended. `before` is put before each command.
+    `git_alone`: each is one that runs nothing but git."""
 
     def __init__(
-        self, scope: Scope, sandbox: Sandbox | str = "bwrap", *, sockets: Sequence[str] = (), before: str = ""
+        self,
+        scope: Scope,
+        sandbox: Sandbox | str = "bwrap",
+        *,
+        sockets: Sequence[str] = (),
+        before: str = "",
+        git_alone: bool = False,
     ) -> None:
         self.sandbox = level(sandbox) if isinstance(sandbox, str) else sandbox
-        self.scope, self.sockets, self.before = scope, sockets, before
+        self.scope, self.sockets, self.before, self.git_alone = scope, sockets, before, git_alone
         self.ended: list[Ended] = []
 
     def run(self, *steps: str | Callable[[], object], must_succeed: bool = False) -> list[str]:
@@ -74,7 +81,8 @@ class Session:
                     async def feed(data: bytes, kept: bytearray = kept) -> None:
                         kept.extend(data)
 
-                    self.ended.append(await shells.run(f"{self.before}{step}", feed, timeout_ms=60_000))
+                    line = f"{self.before}{step}"
+                    self.ended.append(await shells.run(line, feed, timeout_ms=60_000, git_alone=self.git_alone))
                     texts.append(kept.decode(errors="replace"))
                     assert self.ended[-1].exit_code == 0 or not must_succeed, texts[-1]
 

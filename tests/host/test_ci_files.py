@@ -236,14 +236,16 @@ def test_a_file_that_git_does_not_have_is_not_lost(sandbox: str, root: Path) -> 
 
 @both_levels
 def test_what_runs_on_this_machine_stays_out_also_beside_ci_files(sandbox: str, root: Path) -> None:
+    git(root, "echo far >> .git/info/exclude; git clone -q . far")
     git(
-        root,
+        root / "far",
         """git switch -qc nested; mkdir -p .circleci/r/{objects,refs} .circleci/.vscode; cd .circleci
         echo ok > config.yml; echo evil > .envrc; echo evil > .vscode/tasks.json; echo ref: refs/heads/x > r/HEAD
         printf '[core]\\nbare = true\\nfsmonitor = evil\\n' > r/config; touch r/objects/x r/refs/x
         git add -f .; git commit -qm nested; git switch -q main""",
     )
-    taken = CiSession(root, sandbox).taken_after("git switch -q nested", "git status -s")
+    fetch = "git fetch -q far nested:nested"
+    taken = CiSession(root, sandbox).taken_after(fetch, "git switch -q nested", "git status -s")
     places = (".circleci/.envrc", ".circleci/.vscode", ".circleci/r/config")
     assert {item.path for item in taken} == {f"{root}/{place}" for place in places}
     assert (root / ".circleci/config.yml").read_text() == "ok\n"

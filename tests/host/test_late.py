@@ -630,7 +630,7 @@ def test_what_is_written_for_the_last_look_is_read_again_whole(sandbox: str, roo
             (file,) = (tmp_path / "state/gripfast/unfinished").iterdir()
             with file.open("rb") as opened:
                 found = unfinished.read(opened)
-        assert found.seen.names and found.copies is not None and found.ci.copies
+        assert found.seen.names and found.copies is not None and found.moved.copies
 
     anyio.run(main)
 

@@ -16,6 +16,7 @@ from gripfast.builtin.endings import changed_files, ending, left_out, printed, t
 from gripfast.builtin.explained import not_found, refused_writes, stuck_files, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, JOINED, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
+from gripfast.call.shell.git_alone import runs_git_alone
 from gripfast.clock import monotonic
 from gripfast.errors import InvalidArgument, SandboxViolation
 from gripfast.framework.definition import Joined, tool
@@ -181,6 +182,7 @@ async def _run(
             timeout_ms=how.timeout,
             seconds=seconds,
             outside=how.outside,
+            git_alone=runs_git_alone(command) and how.stdin == "nothing",
             stdin=how.stdin,
             take_back=sink.take_back,
         )
@@ -210,7 +212,9 @@ async def _run(
 async def _rehearsed(command: str, timeout: int, fs: ScopedFs, cache: OutputCache, shells: Shells) -> TextResult:
     sink = cache.sink()
     try:
-        ended, found = await shells.rehearse(command, sink.feed, fs=fs, timeout_ms=timeout)
+        ended, found = await shells.rehearse(
+            command, sink.feed, fs=fs, timeout_ms=timeout, git_alone=runs_git_alone(command)
+        )
         await sink.feed("".join(f"\n{row}" for row in found.rows).encode(errors="replace"))
         streamed = await sink.finish()
     finally:

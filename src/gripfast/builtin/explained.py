@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.fs import ScopedFs
@@ -45,18 +46,31 @@ def stuck_files(
     paths = [*dict.fromkeys([*(file.path for file in stuck), *(one.path for one in refused if one.by_git)])]
     if not paths:
         return
-    places = ClosedPlaces(fs.scope)
-    if not any(map(places.runs_here, paths)):
-        remedy = "run git in a command of its own, not in a script: then it can change CI files"
-    elif may_leave:
-        remedy = 'the same command with outside_sandbox="why" asks the user'
-    else:
-        remedy = "ask the user to run it in their own terminal"
-    names = ", ".join(escaped(fs.show_real(path)) for path in paths[:_MOST_NAMES])
+    shown = [escaped(fs.show_real(path)) for path in paths[:_MOST_NAMES]]
     more = f" and {len(paths) - _MOST_NAMES} more" if len(paths) > _MOST_NAMES else ""
     yield (
-        f"[git could not change {names}{more}: protected and unchanged. Don't commit that; git may have stopped "
-        f"half-way, see git status. To do it, {remedy}]"
+        f"[git could not change {', '.join(shown)}{more}: protected and unchanged. Don't commit that; "
+        f"{_way_on(paths, stuck, fs, may_leave=may_leave)}]"
+    )
+
+
+def _way_on(paths: Sequence[str], stuck: Sequence[StuckFile], fs: ScopedFs, *, may_leave: bool) -> str:
+    """How to finish what git began. A line that runs nothing but git can change what git may move."""
+    if not all(map(ClosedPlaces(fs.scope).may_move, paths)):
+        remedy = (
+            'the same command with outside_sandbox="why" asks the user'
+            if may_leave
+            else "ask the user to run it in their own terminal"
+        )
+        return f"git may have stopped half-way, see git status. To do it, {remedy}"
+    moved_on = {file.path for file in stuck if not file.is_gone}
+    if moved_on.issuperset(paths):
+        names = " ".join(quote(fs.show_real(path)) for path in paths)
+        return f"run this as a line of its own: git checkout -- {names}"
+    return (
+        "git may have stopped half-way, see git status. To do it, run git in a line of its own, with no other "
+        "program and not in a script; if files of the other side are left, first: git stash -u (it puts aside your "
+        "changes too)"
     )
 
 

@@ -44,13 +44,15 @@ class ClosedName:
     """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
     a part; `repository` is a directory with another name that git would take for one; `astray` is a link to where
     nobody looks, and `behind` is what it leads to; `turned` is a directory of other things that became a repository
-    after somebody had looked at it. `is_ci`: a protected name that only a CI service runs, and only after a push."""
+    after somebody had looked at it. `is_ci`: a protected name that only a CI service runs, and only after a push.
+    `may_move`: git may replace it by another version, which is judged afterwards."""
 
     path: str
     kind: ClosedKind
     is_link: bool = False
     is_ci: bool = False
     behind: str = ""
+    may_move: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ class ClosedNames:
             kind = self._kind(entry, "denied" if entry.path in own else extent)
             is_ci = kind == "protected" and extent != "here" and not self._places.runs_here(entry.path)
             if kind is not None:
-                found.append(ClosedName(entry.path, kind, entry.is_symlink(), is_ci))
+                may_move = kind == "protected" and self._places.may_move(entry.path)
+                found.append(ClosedName(entry.path, kind, entry.is_symlink(), is_ci, may_move=may_move))
             if kind is None and extent != "denied" and entry.is_symlink() and self._strays.may_stray(entry.path):
                 links.append((entry.path, _inside(entry.name, extent)))
             if own.get(entry.path) or entry.path in _KERNEL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gripfast.host.files.named_by_git import NamedByGit
 from gripfast.host.files.patterns import Patterns
@@ -26,6 +26,7 @@ class ClosedPlaces:
         self._roots = tuple(directory.real for directory in scope.roots)
         self._never = Patterns(text for text in scope.protect.texts if text in _NEVER_ASKED)
         self._run_here = Patterns(_run_here(scope.protect.texts))
+        self._fixed = Patterns(_fixed(scope.protect.texts))
         self.named_by_git = NamedByGit(self._roots) if ".git" in scope.protect.texts else None
 
     def denied(self, absolute: str) -> str | None:
@@ -50,6 +51,11 @@ class ClosedPlaces:
         is_closed = self._matched(self._run_here, absolute) is not None or is_own(absolute)
         return is_closed or self._is_named_by_git(absolute)
 
+    def may_move(self, absolute: str) -> bool:
+        """Whether git may replace what is at a protected place by a version of the user's."""
+        is_fixed = self._matched(self._fixed, absolute) is not None or is_own(absolute)
+        return not is_fixed and not self._is_named_by_git(absolute)
+
     def _matched(self, patterns: Patterns, absolute: str) -> str | None:
         if not patterns:
             return None
@@ -63,7 +69,18 @@ class ClosedPlaces:
 
 
 def _run_here(texts: Sequence[str]) -> Iterator[str]:
-    """The protected names without those of CI services that are protected by default. A name that the user has added,
-    or a list of the user's own, is protected for every reason."""
+    """The protected names without those of CI services that are protected by default."""
+    chosen = _chosen(texts)
+    return (text for text in texts if text not in RUN_BY_CI or text in chosen)
+
+
+def _fixed(texts: Sequence[str]) -> Iterator[str]:
+    """The protected names that git may not move either."""
+    fixed = {*_NEVER_ASKED, ".gitmodules", *_chosen(texts)}
+    return (text for text in texts if text in fixed)
+
+
+def _chosen(texts: Sequence[str]) -> Collection[str]:
+    """The names that the user has added, or a list of the user's own: protected for every reason."""
     is_usual = len(set(PROTECTED).intersection(texts)) > len(PROTECTED) // 2
-    return (text for text in texts if not is_usual or text not in RUN_BY_CI or texts.count(text) > 1)
+    return {text for text in texts if text not in PROTECTED or texts.count(text) > 1} if is_usual else texts

@@ -15,8 +15,10 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 from gripfast.host.kernel.regular import READ_FLAGS, read_regular
 from gripfast.host.program.places import private_directory, state_directory
@@ -26,7 +28,7 @@ from gripfast.records import dataclass
 
 _SECONDS = 20
 _MEMORY = 4 << 30
-_LARGEST_INDEX, _LARGEST_TEXT = 512 << 20, 1 << 20
+_LARGEST_INDEX, _LARGEST_TEXT, _LARGEST_REFS = 512 << 20, 1 << 20, 8 << 20
 _MOST_PACKS, _MOST_ALTERNATES, _MOST_REFS, _MOST_COMMITS = 2000, 5, 5000, 500
 _COARSE = 5  # CLOCK_REALTIME_COARSE: what the kernel stamps files with
 _SKEW = 1_000_000_000
@@ -100,6 +102,17 @@ def index_entries(tree: WorkTree, paths: Sequence[str]) -> dict[str, TrackedFile
         is_plain = stage == "0" and mode.startswith("100")
         found[path] = TrackedFile(name, int(mode, 8), tag == "S") if is_plain else None
     return found
+
+
+def tips(tree: WorkTree) -> frozenset[str] | None:
+    """The objects that branches, tags and other refs name; None if there are too many to tell."""
+    files = [*_files_below(f"{tree.common}/refs", most := _MOST_REFS + 1)]
+    packed = _text(f"{tree.common}/packed-refs", _LARGEST_REFS)
+    if len(files) >= most or len(packed) >= _LARGEST_REFS:
+        return None
+    named = (_text(path).strip() for path in files)
+    lines = (line.partition(" ")[0] for line in packed.splitlines() if not line.startswith("#"))
+    return frozenset(name for name in (*named, *lines) if _NAME.fullmatch(name))
 
 
 class GitView:
@@ -177,6 +190,16 @@ _VARIABLES = {
 
 
 def _git(tree: WorkTree, command: Sequence[str], given: bytes = b"", **more: str) -> bytes:
+    with started_git(tree, command, **more) as git:
+        output, _ = git.communicate(given)
+    if git.returncode:
+        raise Unsure(f"git ended with {git.returncode}")
+    return output
+
+
+@contextmanager
+def started_git(tree: WorkTree, command: Sequence[str], **more: str) -> Generator[subprocess.Popen[bytes]]:
+    """A git that knows only the objects of a repository, for at most 20 seconds. Raises Unsure."""
     program = find_program("git", on_path=False)
     objects = f"{tree.common}/objects"
     alternates = f"{objects}/info/alternates"
@@ -193,16 +216,16 @@ def _git(tree: WorkTree, command: Sequence[str], given: bytes = b"", **more: str
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ) as git:
+            limit = Timer(_SECONDS, git.kill)
+            limit.start()
             try:
                 resource.prlimit(git.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-                output, _ = git.communicate(given, _SECONDS)
+                yield git
             finally:
+                limit.cancel()
                 git.kill()
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as fault:
         raise Unsure(str(fault)) from None
-    if git.returncode:
-        raise Unsure(f"git ended with {git.returncode}")
-    return output
 
 
 def _empty_repository(is_sha256: bool) -> Path:
@@ -292,10 +315,10 @@ def _lists(fd: int, name: bytes) -> bool:
     return False
 
 
-def _files_below(directory: str) -> Iterator[str]:
+def _files_below(directory: str, most: int = _MOST_REFS) -> Iterator[str]:
     """The files below a directory, a few thousand at most. No link is followed."""
     waiting, seen = [directory], 0
-    while waiting and seen < _MOST_REFS:
+    while waiting and seen < most:
         try:
             with os.scandir(waiting.pop()) as found:
                 entries = list(found)
@@ -310,10 +333,10 @@ def _is_name(line: str) -> bool:
     return _NAME.fullmatch(line.partition("\t")[0]) is not None
 
 
-def _text(path: str) -> str:
+def _text(path: str, most: int = _LARGEST_TEXT) -> str:
     """The beginning of a regular file; empty for anything else."""
     try:
-        return os.fsdecode(read_regular(path, _LARGEST_TEXT))
+        return os.fsdecode(read_regular(path, most))
     except OSError:
         return ""
 

@@ -19,12 +19,12 @@ from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.shortage import shortages_ignored
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
 from gripfast.host.shell.caches import caches_folder, trim_caches
-from gripfast.host.shell.ci_files import CiFiles
 from gripfast.host.shell.environment import command_environment, command_path
 from gripfast.host.shell.git_settings import GitSettings
 from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
 from gripfast.host.shell.mark import MARK, sweep_marked
+from gripfast.host.shell.moved_files import MovedFiles, Opens
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.put_back import ProtectedCopies
 from gripfast.host.shell.quarantine import Quarantined
@@ -60,20 +60,20 @@ class Brokers:
         self._taken: list[Quarantined] = []
         self.suspect = False
         """Whether a command may have run since the last look."""
-        self.suspect_of_ci = False
-        """The same for a command to which CI files were not closed."""
+        self.suspect_of_moves = False
+        """The same for a command to which protected files that git tracks were not all closed."""
         self._sandbox = sandbox
         self._allow = allow
         self._roots = tuple(root.real for root in scope.roots)
         copied = sandbox.level in ("landlock", "bwrap")
         self._copies = ProtectedCopies(self._roots, self._unseen) if copied else None
-        self._ci = CiFiles(self._roots)
+        self._moved = MovedFiles(self._roots)
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
         self._journal = LastLookFile(scope, mark)
-        self._in_use: dict[bool, BrokerConnection] = {}
-        """The broker for commands that name git, and the one for others: the same if there are no CI files."""
+        self._in_use: dict[Opens, BrokerConnection] = {}
+        """The brokers by what they leave open to git: one and the same if there are no such files."""
         self._retired: list[BrokerConnection] = []
         self._starting = anyio.Lock()
         self._closed = False
@@ -88,50 +88,55 @@ class Brokers:
         """The same directory as commands name it: $TMPDIR."""
         return "/tmp" if self._sandbox.has_private_tmp else self.temporary
 
-    def path(self) -> str:
-        """PATH for the next command: an environment that was made since the last is on it."""
-        return command_path(self._roots, sandboxed=self._sandbox.confines)
+    def path(self, walls: Walls) -> str:
+        """PATH for the next command: an environment that was made since the last is on it. Where only git may run,
+        nothing of the workspace is."""
+        return command_path(self._roots, sandboxed=self._sandbox.confines and not walls.git_alone)
 
-    async def current(self, *, for_git: bool = False) -> BrokerConnection:
-        """The broker in use, or a new one where there is none or its walls are out of date. `for_git`: the command
-        names git, so CI files are not closed but judged afterwards."""
+    async def current(self, opens: Opens = "none") -> BrokerConnection:
+        """The broker in use, or a new one where there is none or its walls are out of date. `opens`: the protected
+        files that are not closed to git, but judged afterwards."""
         async with self._starting:
             if self._closed:
                 raise Internal("the session is closed; its shells are gone")
-            walls = await to_thread.run_sync(self._walls, for_git)
+            walls = await to_thread.run_sync(self._walls, opens)
             broker = next((broker for broker in self._in_use.values() if broker.holds(walls)), None)
             if broker is None:
-                self._take_out_of_use(for_git)
-                broker = await self._start(walls, for_git)
-            if self._in_use.get(for_git) is not broker:
-                self._take_out_of_use(for_git)
-                self._in_use[for_git] = broker
+                self._take_out_of_use(opens)
+                broker = await self._start(walls, opens)
+            if self._in_use.get(opens) is not broker:
+                self._take_out_of_use(opens)
+                self._in_use[opens] = broker
             return broker
 
-    def _take_out_of_use(self, for_git: bool) -> None:
+    def _take_out_of_use(self, opens: Opens) -> None:
         """Starts no more commands with a broker; it is closed when its last one has ended."""
-        old = self._in_use.pop(for_git, None)
+        old = self._in_use.pop(opens, None)
         if old is not None and old not in self._in_use.values():
             self._retired.append(old)
 
     def undo_late_names(self, running: Iterable[BrokerConnection] = ()) -> list[Quarantined]:
         """After a command: takes out the protected names that it, or one in the background, made. `running`: the
         brokers of commands that go on."""
-        self.suspect_of_ci = any(map(judges_ci, running))
+        self.suspect_of_moves = any(map(judges_moves, running))
         if self._sandbox.confines and self._seen is not None:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
-            if not self.suspect_of_ci:
-                self._ci.forget()
+            if not self.suspect_of_moves:
+                self._moved.forget()
         taken, self._taken = self._taken, []
         return taken
+
+    def judge_early(self) -> None:
+        """While git runs with files open to it that something on this machine runs."""
+        self._taken += self._moved.judge_early()
 
     def _take_late_names(self) -> None:
         """Takes out what commands made. The next look knows only what was there before them, or may stay."""
         assert self._seen is not None, "somebody looked before the command"
         self._taken += self._copies.take_new() if self._copies else []
         looks = [self._look_again()]  # shared by all that follows: each look costs a stat of every directory
-        self._taken += self._ci.settle(looks[0], goes_on=self.suspect_of_ci)
+        self._taken += self._moved.settle(looks[0], goes_on=self.suspect_of_moves)
         if self._settings is not None:
             self._taken += self._settings.settle()
             now = protected_now(looks[0]).instructions.keys()
@@ -139,7 +144,7 @@ class Brokers:
                 self._settings.make_whole(f"{owner}/config")
         loose = self._seen.loose
         taken, self._seen = undo_late_names(
-            self._seen, lambda: looks.pop() if looks else self._look_again(), self._roots, self._ci.is_judged
+            self._seen, lambda: looks.pop() if looks else self._look_again(), self._roots, self._moved.is_judged
         )
         self._taken += taken
         if self._seen.loose != loose:
@@ -148,15 +153,15 @@ class Brokers:
     def _look_again(self) -> tuple[ClosedName, ...]:
         return self._closed_names.look(unseal=True)
 
-    def _walls(self, for_git: bool, *, are_copies: bool = False) -> Walls:
+    def _walls(self, opens: Opens, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
         for directory in self._scope.roots:
             directory.require_unmoved()
         level = self._sandbox.level
         suspect = self.suspect and self._seen is not None and level != "none"
-        suspect_of_ci = suspect and self.suspect_of_ci
-        if not suspect_of_ci:
-            self._ci.forget()
+        suspect_of_moves = suspect and self.suspect_of_moves
+        if not suspect_of_moves:
+            self._moved.forget()
         if suspect:
             self._taken += self._copies.put_back() if self._copies else []
             self._take_late_names()
@@ -165,16 +170,17 @@ class Brokers:
             self._seen = protected_now(closed, self._loose(level), self._unseen())
         assert self._seen is not None, "just looked"
         made = self._seen.loose
-        self._ci.take(closed, made, suspect=suspect_of_ci, may_change=for_git or level != "bwrap")
+        self._moved.take(closed, made, suspect=suspect_of_moves, opens=opens if level == "bwrap" else "all")
         if self._copies is not None:
-            guarded = loose_part(self._seen) if level == "bwrap" else without_names(self._seen, self._ci.judged)
+            guarded = loose_part(self._seen) if level == "bwrap" else without_names(self._seen, self._moved.judged)
             self._copies.take(guarded, suspect=suspect)
         if level != "none" and not are_copies:
-            self._journal.write(self._seen, self._copies, self._ci)
-        judged = self._ci.judged if for_git else frozenset[str]()
+            self._journal.write(self._seen, self._copies, self._moved)
+        judged = self._moved.opened(opens)
         loose = {*made, *judged} if level == "bwrap" else set[str]()
         walls = walls_of(self._scope, closed, self._tmp.path(), level, self._sockets, loose)
-        walls = replace(walls, judged=tuple(sorted(judged)) if level == "bwrap" else ())
+        if level == "bwrap":
+            walls = replace(walls, judged=tuple(sorted(judged)), git_alone=self._moved.runs_here(judged))
         return walls if are_copies or not self._may_link else self._with_settings(walls)
 
     def _loose(self, level: str) -> Made:
@@ -199,23 +205,23 @@ class Brokers:
         unseen = [place for place in shared if not any(is_below(root, place) for root in self._roots)]
         return self._tmp.path(), os.path.realpath(caches_folder()), *unseen
 
-    async def _start(self, walls: Walls, for_git: bool) -> BrokerConnection:
+    async def _start(self, walls: Walls, opens: Opens) -> BrokerConnection:
         for _ in range(_TRIES):
             try:
                 return await self._started(walls)
             except MisplacedError:  # somebody moves things about: look again
-                walls = await to_thread.run_sync(self._walls, for_git)
+                walls = await to_thread.run_sync(self._walls, opens)
             except Internal:
                 if not walls.configs:
                     raise
                 self._may_link = False  # this kernel mounts no links: configurations can be read only
-                walls = await to_thread.run_sync(self._walls, for_git)
+                walls = await to_thread.run_sync(self._walls, opens)
         raise Internal(
             "the places around the workspace change faster than the sandbox can be built; try again", retriable=True
         )
 
     @asynccontextmanager
-    async def over_copies(self, *, for_git: bool = False) -> AsyncGenerator[tuple[BrokerConnection, Copies]]:
+    async def over_copies(self, opens: Opens = "none") -> AsyncGenerator[tuple[BrokerConnection, Copies]]:
         """A broker for one command whose every write goes to a copy. Afterwards nothing of it runs, and the copy is
         removed. Raises SandboxViolation where the machine can't do it."""
         if self._closed:
@@ -223,7 +229,7 @@ class Brokers:
         if self._sandbox.level != "bwrap":
             why = "; ".join(self._sandbox.faults) or self._sandbox.level
             raise SandboxViolation(f"dry_run needs the bubblewrap sandbox, which is not used here ({why})")
-        walls = await to_thread.run_sync(partial(self._walls, for_git, are_copies=True))
+        walls = await to_thread.run_sync(partial(self._walls, opens, are_copies=True))
         copies = await to_thread.run_sync(copies_for, walls)
         try:
             broker = await self._started(walls, copies)
@@ -254,6 +260,13 @@ class Brokers:
             await _close(broker)
             raise
         return broker
+
+    async def close_opened(self, broker: BrokerConnection) -> None:
+        """Ends a broker that left files open to git which something on this machine runs, with all that it started:
+        only then can nothing change them any more."""
+        if broker.walls.git_alone:
+            self._in_use = {kind: other for kind, other in self._in_use.items() if other is not broker}
+            await _close(broker)
 
     async def lose(self, broker: BrokerConnection) -> None:
         """The broker is gone or does not answer: its warden ends all that is left of it."""
@@ -301,8 +314,8 @@ class Brokers:
         await to_thread.run_sync(trim_caches)
 
 
-def judges_ci(broker: BrokerConnection) -> bool:
-    """Whether commands of a broker can change CI files, so that these are judged after them."""
+def judges_moves(broker: BrokerConnection) -> bool:
+    """Whether commands of a broker can change protected files, so that these are judged after them."""
     return broker.level == "landlock" or bool(broker.walls.judged)
 
 

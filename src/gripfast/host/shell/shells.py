@@ -11,8 +11,8 @@ import socket
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from math import inf
 from typing import IO, cast
@@ -29,11 +29,11 @@ from gripfast.host.shell.background import SPOOL_CAP, Background
 from gripfast.host.shell.board import Board
 from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
-from gripfast.host.shell.brokers import Brokers, judges_ci
-from gripfast.host.shell.ci_files import names_git
+from gripfast.host.shell.brokers import Brokers, judges_moves
 from gripfast.host.shell.ended import Ended, Reason, exit_of
 from gripfast.host.shell.job import Feed, Job, Stdin, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
+from gripfast.host.shell.moved_files import Opens, names_git
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.pump import Pump
 from gripfast.host.shell.quarantine import Quarantined
@@ -50,6 +50,7 @@ _LARGE_PIPES = 16
 ATTACH_SECONDS = 60.0
 """How long the same command again means the one that goes on in the background."""
 _LOOK_SECONDS = 0.05
+_EARLY_SECONDS = 0.25
 _BOARD_SECONDS = 0.2
 _QUIET_SECONDS = 0.15
 
@@ -130,13 +131,16 @@ class Shells:
 
     # ---- one command ----
 
-    async def run(self, command: str, feed: Feed, *, timeout_ms: int = 120_000, outside: bool = False) -> Ended:
+    async def run(
+        self, command: str, feed: Feed, *, timeout_ms: int = 120_000, outside: bool = False, git_alone: bool = False
+    ) -> Ended:
         """Runs a command to its end. Its output goes to `feed` as it comes, stdout and stderr in order.
-        `outside`: not in the sandbox.
+        `outside`: not in the sandbox. `git_alone`: it runs nothing but git, by somebody who has read it; so protected
+        files are left open to it, and judged afterwards.
 
         Cancelled, or when `feed` fails, everything the command started is ended before this returns.
         """
-        ended = await self.run_or_stay(command, feed, timeout_ms=timeout_ms, outside=outside)
+        ended = await self.run_or_stay(command, feed, timeout_ms=timeout_ms, outside=outside, git_alone=git_alone)
         assert isinstance(ended, Ended), "it had all the time it takes"
         return ended
 
@@ -148,6 +152,7 @@ class Shells:
         timeout_ms: int = 120_000,
         seconds: float = inf,
         outside: bool = False,
+        git_alone: bool = False,
         stdin: Stdin = "nothing",
         take_back: Callable[[], bytes] = bytes,
     ) -> Ended | Background:
@@ -162,9 +167,10 @@ class Shells:
         with selector() as both:
             staying: Background | None = None
             leave_at = anyio.current_time() + max(0.0, seconds)
-            job = await self._start(command, timeout_ms, None, outside=outside, stdin=stdin)
+            job = await self._start(command, timeout_ms, None, outside=outside, git_alone=git_alone, stdin=stdin)
             try:
-                ended = await self._follow_until(leave_at, job, fed, both)
+                async with self._judging_early(job):
+                    ended = await self._follow_until(leave_at, job, fed, both)
                 if ended is None:
                     staying = self._stay(command, job, take_back())
                     return staying
@@ -177,11 +183,39 @@ class Shells:
                     self._settle(job)
         if ended.directory and ended.directory != job.directory:
             self.directory = ended.directory
+        ended = await self._end_git(job, ended)
         taken = await self._undo_late_names()
         refused = await self._refused(signs, job)
         unreached = tuple(job.broker.proxy.take_refused()) if job.broker.proxy else ()
         stuck = await self._stuck_files(job.broker)
         return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached, stuck=stuck)
+
+    @asynccontextmanager
+    async def _judging_early(self, job: Job) -> AsyncGenerator[None]:
+        """Looks at files again and again that are open only to git, as long as a call waits for it."""
+        if not job.broker.walls.git_alone:
+            yield
+            return
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._judge_early)
+            yield
+            group.cancel_scope.cancel()
+
+    async def _judge_early(self) -> None:
+        while True:
+            await anyio.sleep(_EARLY_SECONDS)
+            with shortages_ignored():
+                await to_thread.run_sync(self._brokers.judge_early)
+
+    async def _end_git(self, job: Job, ended: Ended) -> Ended:
+        """Ends what a line for git alone left running, so that nothing can change files while they are judged."""
+        if not job.broker.walls.git_alone:
+            return ended
+        with CancelScope(shield=True):
+            if job.name in self._jobs:
+                await self._end_leftovers(job)
+            await self._brokers.close_opened(job.broker)
+        return replace(ended, left_running=0, left_names=())
 
     async def _stuck_files(self, broker: BrokerConnection) -> tuple[StuckFile, ...]:
         """Protected files that git could not change since the last look."""
@@ -217,18 +251,26 @@ class Shells:
         return []
 
     async def rehearse(
-        self, command: str, feed: Feed, *, fs: ScopedFs, timeout_ms: int = 120_000
+        self, command: str, feed: Feed, *, fs: ScopedFs, timeout_ms: int = 120_000, git_alone: bool = False
     ) -> tuple[Ended, Differences]:
         """Runs a command on a copy of everything it may write, and says what it changed there. Nothing of it is kept:
         neither files, nor processes, nor the directory it went to. Raises SandboxViolation where that can't be."""
         text, shell = checked(command), find_shell(self._roots)
         with shortages_as_errors(), selector() as both:
-            return await self._rehearse(text, shell, feed, fs, timeout_ms, both)
+            opens: Opens = "all" if git_alone else "ci" if names_git(text) else "none"
+            return await self._rehearse(text, shell, feed, fs, timeout_ms, both, opens)
 
     async def _rehearse(
-        self, text: bytes, shell: str, feed: Feed, fs: ScopedFs, timeout_ms: int, both: selectors.BaseSelector
+        self,
+        text: bytes,
+        shell: str,
+        feed: Feed,
+        fs: ScopedFs,
+        timeout_ms: int,
+        both: selectors.BaseSelector,
+        opens: Opens,
     ) -> tuple[Ended, Differences]:
-        async with self._brokers.over_copies(for_git=names_git(text)) as (broker, copies):
+        async with self._brokers.over_copies(opens) as (broker, copies):
             job = await self._submit(broker, text, shell, timeout_ms, None)
             try:
                 ended = await self._follow(job, feed, both)
@@ -250,27 +292,29 @@ class Shells:
         spool: IO[bytes] | None,
         *,
         outside: bool = False,
+        git_alone: bool = False,
         stdin: Stdin = "nothing",
     ) -> Job:
         if outside and not self.may_leave:
             raise SandboxViolation("nobody is asked here, so no command may run outside the sandbox")
         text = checked(command)
         shell = find_shell(self._roots)
+        opens: Opens = "all" if git_alone else "ci" if names_git(text) else "none"
         with shortages_as_errors():
-            broker = await self._current_broker(text, outside)
+            broker = await self._current_broker(opens, outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 if is_shortage(fault):
                     raise
                 await self._brokers.lose(broker)  # it was ended by something outside: a new one takes its place, once
-            broker = await self._current_broker(text, outside)
+            broker = await self._current_broker(opens, outside)
             try:
                 return await self._submit(broker, text, shell, timeout_ms, spool, stdin)
             except OSError as fault:
                 raise Internal("the shell could not be reached; try again", retriable=True) from fault
 
-    async def _current_broker(self, text: bytes, outside: bool) -> BrokerConnection:
+    async def _current_broker(self, opens: Opens, outside: bool) -> BrokerConnection:
         """The broker for the next command, after letting go of what finished commands still hold."""
         for job in [job for job in self._jobs.values() if job.ended is not None]:
             if receive_quietly(job.line) == [b""]:
@@ -279,7 +323,7 @@ class Shells:
         for shell in self._background.values():
             self._notice(shell)
         await self._brokers.close_unused([job.broker for job in self._jobs.values()])
-        broker = await (self._outside if outside else self._brokers).current(for_git=names_git(text))
+        broker = await (self._outside if outside else self._brokers).current(opens)
         await self._stuck_files(broker)  # what somebody else did meanwhile
         return broker
 
@@ -311,7 +355,7 @@ class Shells:
             fields += [os.fsencode(job.directory), os.fsencode(shell), BASH if shell.endswith("bash") else SH]
             fields += broker.environment
             brokers = self._outside if broker.level == "none" else self._brokers
-            fields.append(os.fsencode(f"PATH={brokers.path()}"))
+            fields.append(os.fsencode(f"PATH={brokers.path(broker.walls)}"))
             descriptors = [far.fileno(), ends.out, ends.write_end, script, *given]
             self._jobs[job.name] = job  # before it is sent: a broker without a command may be ended
             try:
@@ -322,7 +366,7 @@ class Shells:
                 del self._jobs[job.name]
                 raise
         self._brokers.suspect |= broker.level != "none"
-        self._brokers.suspect_of_ci |= judges_ci(broker)
+        self._brokers.suspect_of_moves |= judges_moves(broker)
         return job
 
     def _tune_pipe(self, out: int) -> None:

@@ -19,9 +19,9 @@ from gripfast.host.files.closed import ClosedName, ClosedNames
 from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.scope import Directory, Scope
 from gripfast.host.program.places import private_directory, state_directory
-from gripfast.host.shell.ci_files import CiFiles
 from gripfast.host.shell.late import Protected, undo_late_names
 from gripfast.host.shell.made import remember
+from gripfast.host.shell.moved_files import MovedFiles
 from gripfast.host.shell.put_back import ProtectedCopies
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.records import dataclass
@@ -33,8 +33,9 @@ _MODULES = frozenset(
         "files.closed",
         "files.scope",
         "program.git_view",
-        "shell.ci_files",
         "shell.late",
+        "shell.moved_files",
+        "shell.origins",
         "shell.put_back",
     )
 ) | {"gripfast.host.shell.unfinished"}
@@ -51,7 +52,7 @@ class Unfinished:
     protect: tuple[str, ...]
     seen: Protected
     copies: ProtectedCopies | None
-    ci: CiFiles
+    moved: MovedFiles
 
     def look(self) -> list[Quarantined]:
         """Takes out what commands made, and puts back what they changed."""
@@ -66,8 +67,8 @@ class Unfinished:
             return names.look(unseal=True)
 
         taken = [*self.copies.put_back(), *self.copies.take_new()] if self.copies else []
-        taken += self.ci.settle(look_again())
-        late, now = undo_late_names(self.seen, look_again, roots, self.ci.is_judged)
+        taken += self.moved.settle(look_again())
+        late, now = undo_late_names(self.seen, look_again, roots, self.moved.is_judged)
         remember(now.loose, roots)
         return [*taken, *late]
 
@@ -84,13 +85,13 @@ class LastLookFile:
         """The command line that looks once more."""
         return [sys.executable, "-I", "-m", __name__, str(self._place())] if sys.executable else []
 
-    def write(self, seen: Protected, copies: ProtectedCopies | None, ci: CiFiles) -> None:
+    def write(self, seen: Protected, copies: ProtectedCopies | None, moved: MovedFiles) -> None:
         """Written before each command; usually nothing has changed. On a full disk only this last look is lost."""
-        now = (seen, copies and copies.contents, ci.copies)
+        now = (seen, copies and copies.contents, moved.copies)
         if self._written == now:
             return
         scope = self._scope
-        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies, ci)
+        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies, moved)
         with contextlib.suppress(OSError, RuntimeError):
             file = self._place()
             new = file.with_suffix(".new")

@@ -45,8 +45,9 @@ class ConfigLink:
 @dataclass(frozen=True, slots=True)
 class Walls:
     """What a sandbox is built around: mounts for bubblewrap, places that Landlock allows to be written. `links` are
-    protected names that are links, with their targets: they can't be mounted over. `judged` are names of CI services
-    where nothing is mounted: what commands change there is judged afterwards."""
+    protected names that are links, with their targets: they can't be mounted over. `judged` are protected names where
+    nothing is mounted: what commands change there is judged afterwards. `git_alone`: something on this machine runs
+    some of these, so only git may run here."""
 
     mounts: tuple[Mount, ...]
     allowed: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Walls:
     settings: bool = False
     configs: tuple[ConfigLink, ...] = ()
     judged: tuple[str, ...] = ()
+    git_alone: bool = False
 
     @property
     def hidden(self) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
-"""CI files: what only a CI service runs, after a push. git may replace and remove them in the sandbox too.
+"""Protected files that git tracks: git replaces and removes them in the sandbox as well.
 
 A mount would keep git from that, and `git merge` would stop half-way. So nothing is mounted there while git runs, and
-each change is judged after the command: it stays if it was git that moved the file, from one version to another that
-was there before. All else is put back.
+each change is judged after the command: it stays if it was git that moved the file, from one version to another. Of a
+CI file, which runs nowhere but at a service after a push, that version must have been there before the command, or
+have been fetched by it. Of a file that something on this machine runs, it must be the user's: see `origins.py`.
+All else is put back.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
+from shlex import quote
+from typing import Literal, TypeAlias
 
 from gripfast.host.files.closed import ClosedName
 from gripfast.host.files.gitdirs import common_directory, named_directory
@@ -27,6 +32,7 @@ from gripfast.host.program.git_view import (
     object_name,
     time_of_files,
 )
+from gripfast.host.shell.origins import Origins
 from gripfast.host.shell.quarantine import (
     CHANGED,
     Quarantined,
@@ -39,10 +45,13 @@ from gripfast.host.shell.quarantine import (
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
+Opens: TypeAlias = Literal["none", "ci", "all"]
+"""Which of these files a command may change: none, CI files, or all of them."""
 _MOST_FILES, _MOST_JUDGED = 1000, 500
 _LARGEST, _MOST_BYTES = 1 << 20, 16 << 20
 _MOST_KNOWN = 200
 _PLAIN_MODE = 0o664
+_EARLY_SECONDS = 2.0
 _NAMES_GIT = re.compile(rb"(?<![\w.-])(?:git|gh|glab|hub|jj|tig|lazygit|gitk|tea)(?![\w.])")
 _MADE = "a protected name that a command made"
 
@@ -70,8 +79,8 @@ class _Now:
 
 
 @dataclass(slots=True)
-class CiFiles:
-    """The CI files of a session's working trees, as they were before a command."""
+class MovedFiles:
+    """The protected files of a session's working trees, as they were before a command."""
 
     roots: Sequence[str]
     judged: frozenset[str] = frozenset()
@@ -87,36 +96,72 @@ class CiFiles:
     """By path, contents from before some command: put there by the user, or judged already."""
     _refused: set[str] = field(default_factory=set[str])
     """Contents that were refused and put back. Committing one later doesn't make it acceptable."""
+    _run_here: frozenset[str] = frozenset()
+    """The names that something on this machine runs."""
+    _origins: dict[str, Origins] = field(default_factory=dict[str, Origins])
+    """By working tree."""
+    _since: dict[str, float] = field(default_factory=dict[str, float])
+    """When such a file was first seen changed, while git runs."""
 
     def take(
-        self, closed: Sequence[ClosedName], made: Collection[str], *, suspect: bool, may_change: bool = True
+        self, closed: Sequence[ClosedName], made: Collection[str], *, suspect: bool, opens: Opens = "all"
     ) -> None:
         """Before a command. `made` are repositories of commands, where nothing is judged. `suspect`: another may
-        still change the files, so what is copied stays the copy. Without `may_change`, mounts close the names that
-        are there, and only new ones are judged."""
+        still change the files, so what is copied stays the copy. `opens` are the files that it may change: mounts
+        close the others that are there, and only new ones are judged."""
         self._repositories = frozenset(os.path.dirname(name.path) for name in closed if name.kind == "git")
         self._trees = dict(_trees(closed, made))
-        self._names = frozenset(name.path for name in closed if self.is_judged(name))
-        if suspect:
-            return
-        self.forget()
-        self._began = time_of_files()
-        room = _MOST_BYTES
-        for name in sorted(self._names) if may_change else ():
+        judged = [name for name in closed if self.is_judged(name)]
+        self._names = frozenset(name.path for name in judged)
+        self._run_here = frozenset(name.path for name in judged if not name.is_ci)
+        self._look_at_refs(suspect)
+        if not suspect:
+            self.forget()
+            self._began = time_of_files()
+        room = _MOST_BYTES - sum(len(copy.content) for copy in self.copies.values())
+        for name in sorted(self._to_copy(opens, suspect)):
             found = self._copied(name, closed, room)
             if found is not None and len(self.copies) + len(found) <= _MOST_FILES:
                 room -= sum(len(copy.content) for copy in found.values())
-                self.copies |= found
+                self.copies = self.copies | found
                 self.judged |= {name}
         self._last = self.copies or self._last
+
+    def opened(self, opens: Opens) -> frozenset[str]:
+        """The names that are not closed to a command, because they are judged afterwards."""
+        if opens == "all":
+            return self.judged
+        return self.judged - self._run_here if opens == "ci" else frozenset()
+
+    def _to_copy(self, opens: Opens, suspect: bool) -> frozenset[str]:
+        """The names to copy now. What a command may still change was copied before it."""
+        ci = frozenset[str]() if opens == "none" or suspect else self._names - self._run_here
+        return ci | (self._run_here - self.judged if opens == "all" else frozenset[str]())
+
+    def _look_at_refs(self, suspect: bool) -> None:
+        """While a command may run, refs that are new count as its own."""
+        if suspect:
+            for origins in self._origins.values():
+                origins.look_after()
+            return
+        self._origins = {place: Origins(tree) for place, tree in self._trees.items()}
+        for origins in self._origins.values():
+            origins.look_before()
+
+    def runs_here(self, names: Collection[str]) -> bool:
+        """Whether something on this machine runs one of these names."""
+        return not self._run_here.isdisjoint(names)
+
+    def _runs_here(self, path: str) -> bool:
+        return is_below(path, *self._run_here)
 
     def forget(self) -> None:
         """Called when no command can change the files any more: from now on only the user does."""
         self.copies, self.judged = {}, frozenset()
 
     def is_judged(self, name: ClosedName) -> bool:
-        """Whether a name is one of a CI service, in a working tree that was there before the command."""
-        return name.is_ci and not name.is_link and self._tree(name.path) is not None
+        """Whether a name is one that git may move, in a working tree that was there before the command."""
+        return name.may_move and not name.is_link and self._tree(name.path) is not None
 
     def _tree(self, path: str) -> WorkTree | None:
         """The working tree that a path belongs to; None without one, or if a command made it."""
@@ -136,7 +181,15 @@ class CiFiles:
             found[path] = copy
             if not is_same:
                 self._knows(path, copy.content)
+            if self._runs_here(path):
+                self._note(path, copy)
         return found
+
+    def _note(self, path: str, copy: _Copy) -> None:
+        """It lies there before a command, so it is the user's."""
+        tree = self._tree(path)
+        if tree is not None and tree.path in self._origins:
+            self._origins[tree.path].note(path.removeprefix(f"{tree.path}/"), object_name(copy.content))
 
     def _knows(self, path: str, content: bytes) -> None:
         known, name = self._known.setdefault(path, set()), object_name(content)
@@ -148,8 +201,12 @@ class CiFiles:
         """After a command, with the names that are closed now: puts back what may not stay. `goes_on`: a command may
         still change files, so where git is at work the next look judges."""
         self._repositories |= {os.path.dirname(name.path) for name in closed if name.kind == "git"}
-        new = {name.path for name in closed if self.is_judged(name)} - self._names
+        judged = [name for name in closed if self.is_judged(name)]
+        new = {name.path for name in judged} - self._names
         self._names, self.judged = self._names | new, self.judged | new
+        self._run_here |= {name.path for name in judged if not name.is_ci}
+        for origins in self._origins.values():
+            origins.look_after()
         taken: list[Quarantined | None] = []
         changed = self._changed()
         for name in sorted(self.judged):
@@ -164,7 +221,7 @@ class CiFiles:
         kept = self._moved_by_git([*changed]) if changed else {}
         for name in new:
             if not any(is_below(path, name) for path in kept) and not (goes_on and self._is_at_work(name)):
-                taken.append(take_out(name, _MADE))
+                taken.append(take_out(name, self._reason(name, _now(name).copy, _MADE)))
         # First removes what is in the way, then restores what was there.
         for path, copy in sorted(changed.items(), key=lambda one: one[1] is not None):
             if path in kept:
@@ -172,6 +229,29 @@ class CiFiles:
             else:
                 taken += self._undone(path, copy)
         return [item for item in taken if item is not None]
+
+    def judge_early(self) -> list[Quarantined]:
+        """While git runs: puts back what is not the user's and has lain for some seconds where something on this
+        machine runs it. Most merges are over by then."""
+        now = time.monotonic()
+        changed = [path for path in self._changed() if self._runs_here(path) and os.path.lexists(path)]
+        self._since = {path: self._since.get(path, now) for path in changed}
+        late = [path for path, since in self._since.items() if now - since > _EARLY_SECONDS]
+        taken = [item for path in late if not self._is_users(path) for item in self._undone(path, self.copies[path])]
+        return [item for item in taken if item is not None]
+
+    def _is_users(self, path: str) -> bool:
+        now, tree = _now(path).copy, self._tree(path)
+        if now is None or tree is None:
+            return False
+        mode = 0o100755 if now.mode & stat.S_IXUSR else 0o100644
+        name = path.removeprefix(f"{tree.path}/")
+        with suppress(Unsure):
+            names = {object_name(content) for content in (now.content, now.content.replace(b"\r\n", b"\n"))}
+            return self._was_there(path, now) or any(
+                self._origins[tree.path].is_users(name, TrackedFile(one, mode, False)) for one in names
+            )
+        return False
 
     def _changed(self) -> dict[str, _Copy | None]:
         """The files that differ from before. A directory may have been moved and replaced by a link to it."""
@@ -229,18 +309,24 @@ class CiFiles:
         unsure: dict[str, str] = {}
         for path, name in inner.items():
             now, entry = _now(path), entries.get(name)
-            if now.is_odd or (entry is None and name in entries):
+            if now.is_odd or (entry is None and name in entries) or not self._is_gits(path, now.copy, entry, view):
                 continue
-            if now.copy is None:
-                before = self.copies.get(path)
-                if (entry is None or entry.is_left_out) and before is not None and _is_stored(view, before):
-                    kept[path] = None
-            elif entry is not None and _is_entry(now.copy, entry) and not self._was_refused(now.copy):
+            if self._runs_here(path):
+                if self._origins[tree.path].is_users(name, entry if now.copy else None):
+                    kept[path] = now.copy
+            elif now.copy is None or not self._was_refused(now.copy):
                 kept[path] = now.copy
-                if not view.is_old(entry.name):
+                if now.copy is not None and entry is not None and not view.is_old(entry.name):
                     unsure[name] = entry.name
         fetched = view.fetched(unsure) if unsure else set[str]()
         return {path: copy for path, copy in kept.items() if inner[path] not in unsure or inner[path] in fetched}
+
+    def _is_gits(self, path: str, now: _Copy | None, entry: TrackedFile | None, view: GitView) -> bool:
+        """Whether a file is what the index says, or is absent as the index says and git has stored it."""
+        if now is not None:
+            return entry is not None and _is_entry(now, entry)
+        before = self.copies.get(path)
+        return (entry is None or entry.is_left_out) and before is not None and _is_stored(view, before)
 
     def _undone(self, path: str, copy: _Copy | None) -> Iterator[Quarantined | None]:
         for above in reversed([*_above(path)]):
@@ -250,21 +336,23 @@ class CiFiles:
         if now is not None and object_name(now.content) not in self._known.get(path, ()):
             self._refused.add(object_name(now.content))
         if copy is None:
-            yield take_out(path, _MADE)
+            yield take_out(path, self._reason(path, now, _MADE))
         else:
-            yield _restored(path, copy, self._reason(path, now))
+            yield _restored(path, copy, self._reason(path, now, CHANGED))
 
-    def _reason(self, path: str, now: _Copy | None) -> str:
+    def _reason(self, path: str, now: _Copy | None, reason: str) -> str:
         """Why a file is put back, and what to do if git already has the new content."""
         tree = self._tree(path)
-        entry: TrackedFile | None = None
-        if tree is not None and now is not None:
-            name = path.removeprefix(f"{tree.path}/")
-            with suppress(Unsure):
-                entry = index_entries(tree, [name]).get(name)
-            if entry is not None and _is_entry(now, entry):
-                return f"{CHANGED}; git has the new content, so don't commit the file as it is now: {_REMEDY} {name}"
-        return CHANGED
+        if tree is None:
+            return reason
+        name, entries = path.removeprefix(f"{tree.path}/"), dict[str, TrackedFile | None]()
+        with suppress(Unsure):
+            entries = index_entries(tree, [name])
+        entry = entries.get(name)
+        is_new = bool(entries) if now is None else entry is not None and _is_entry(now, entry)
+        if is_new and (now is not None or os.path.isdir(path)):
+            return f"{reason}; git has the new content, so don't commit it as it is now: {_REMEDY} {quote(name)}"
+        return reason
 
 
 _REMEDY = "the user can take it with git checkout --"
@@ -283,7 +371,7 @@ def _trees(closed: Sequence[ClosedName], made: Collection[str]) -> Iterator[tupl
 
 
 def _files(name: str, closed: Sequence[ClosedName], *, unseal: bool) -> Iterator[str]:
-    """Everything at or below a CI name except directories and names that are closed themselves."""
+    """Everything at or below a name except directories and names that are closed themselves."""
     inner = {other.path for other in closed if other.kind != "denied" and other.path != name}
     return _below(name, inner, [_MOST_FILES + 1], unseal=unseal)
 

@@ -498,6 +498,8 @@ def test_caches_are_writable_kept_and_the_users_own_untouched(root: Path, bare_h
     texts = session.run(f"{write}; ls ~/.cache/pip ~/.npm/_npx", f"{read}; true")
     assert "file" not in texts[0], "what the user has cached can't be changed, so it isn't shown"
     assert texts[1].startswith("minemine")
+    places = {refusal.folder for refusal in session.ended[1].refused if refusal.why == "outside"}
+    assert places == {f"{bare_home}/.cache/models", f"{bare_home}/.cargo/bin"}, "each refusal names its setting"
     assert (
         sorted(str(path.relative_to(bare_home)) for path in bare_home.rglob("new") if "gripfast" not in path.parts)
         == []

@@ -157,6 +157,8 @@ class _Judge:
         """What holds for a place: the word of the innermost mount around it; None: commands only read there."""
         if self._level == "landlock":
             return self._kind_by_ruleset(real)
+        if is_below(real, *self._walls.caches.shown) and not self._is_mounted(real):
+            return None  # what the user has in a cache directory, beside what commands have for themselves
         if self._level == "bwrap" and is_below(real, "/tmp", "/dev", "/proc", "/run") and not self._is_mounted(real):
             return "write"  # private, or the kernel's: what fails there is not about a directory of the user
         caches = (place for _, place in self._walls.caches.over)

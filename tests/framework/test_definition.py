@@ -337,7 +337,7 @@ async def test_an_argument_that_is_not_shown_is_accepted_and_never_offered() -> 
         return f"{count} {max_output}"
 
     short = act.without("max_output")
-    assert (await short.execute_raw('{"max_output": 5}', ToolContext())).text == "1 5"
+    assert await short.execute_raw('{"max_output": 5}', ToolContext()) == TextResult("1 5")
     for one, offered in ((act, "did you mean `max_output`?"), (short, "use one of count")):
         with pytest.raises(InvalidArgument) as caught:
             await one.execute_raw('{"maxoutput": 5}', ToolContext())

@@ -90,9 +90,9 @@ class Arguments:
         return f"{place}: {fault.problem}"
 
     def _near(self, path: Path, unlisted: frozenset[str]) -> str:
-        names = property_names(self._schema, path[:-1])
-        names = [name for name in names if len(path) > 1 or name not in unlisted]
-        return f", {did_you_mean(str(path[-1]), names, none='it takes no arguments')}"
+        *above, name = path
+        names = [one for one in property_names(self._schema, tuple(above)) if above or one not in unlisted]
+        return f", {did_you_mean(str(name), names, none='it takes no arguments')}"
 
 
 def _json_text(raw: str | bytes | Mapping[str, Any] | None) -> bytes:

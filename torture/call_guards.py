@@ -43,7 +43,7 @@ TOOL_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "the schema says that there are no others",
-        "framework/schema.py::_Writer._draft07",
+        "framework/schema.py::_SchemaWriter._draft07",
         skip("additionalProperties"),
         "tests/framework/test_schema.py tests/framework/test_definition.py",
     ),
@@ -319,13 +319,13 @@ SHELL_LINE_GUARDS: tuple[Guard, ...] = (
 LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     Guard(
         "a word that only the shell knows is no program",
-        "call/shell/reader.py::_Reader._program",
+        "call/shell/reader.py::_LineReader._program",
         value("word", "_word", by="str($it)"),
         f"{LEVEL_TWO} -k could_run_something_else",
     ),
     Guard(
         "variables that change what runs are not set",
-        "call/shell/reader.py::_Reader._finish",
+        "call/shell/reader.py::_LineReader._finish",
         never("assignment_problem"),
         f"{LEVEL_TWO} -k 'could_run_something_else or only_changes'",
     ),
@@ -349,19 +349,19 @@ LEVEL_TWO_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a descriptor that is closed ends before a word",
-        "call/shell/reader.py::_Reader._redirect",
+        "call/shell/reader.py::_LineReader._redirect",
         never("startswith", "-"),
         f"{LEVEL_TWO} -k could_run_something_else",
     ),
     Guard(
         "no command follows a text inside a substitution",
-        "call/shell/reader.py::_Reader._pipeline",
+        "call/shell/reader.py::_LineReader._pipeline",
         never("has_heredoc"),
         f"{LEVEL_TWO} -k could_run_something_else",
     ),
     Guard(
         "no text is inside other commands of a substitution",
-        "call/shell/reader.py::_Reader._heredoc",
+        "call/shell/reader.py::_LineReader._heredoc",
         never("depth"),
         f"{LEVEL_TWO} -k could_run_something_else",
     ),

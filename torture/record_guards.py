@@ -88,13 +88,13 @@ RECORD_GUARDS: tuple[Guard, ...] = (
     # --- undo ---
     Guard(
         "what somebody else changed since is not overwritten",
-        "host/record/undo.py::_Plan._conflict",
+        "host/record/undo.py::_UndoPlan._conflict",
         never("after", "now"),
         f"{BAD_DAYS} -k right_after",
     ),
     Guard(
         "a directory with somebody else's file stays",
-        "host/record/undo.py::_Plan._keep_full_directories",
+        "host/record/undo.py::_UndoPlan._keep_full_directories",
         never("left"),
         f"{RECORD} -k somebody_changed_since",
     ),
@@ -119,7 +119,7 @@ RECORD_GUARDS: tuple[Guard, ...] = (
     ),
     Guard(
         "a patch moves and deletes no link",
-        "builtin/patching.py::_Workspace._places_of",
+        "builtin/patching.py::_PatchedWorkspace._places_of",
         never("is_link"),
         f"{PATCH} -k link",
     ),

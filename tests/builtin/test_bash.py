@@ -467,7 +467,7 @@ def test_the_model_is_told_what_holds_its_commands(tmp_path: Path) -> None:
     async def main() -> None:
         for mode in ("off", "auto"):
             async with session_in(tmp_path, sandbox=mode) as session:
-                assert choose(mode).words in session.tools["Bash"].description
+                assert choose(mode).description in session.tools["Bash"].description
 
     run(main)
 

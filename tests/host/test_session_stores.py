@@ -302,7 +302,7 @@ def test_foreign_values_are_an_error_in_words_or_mere_text(redis: RedisServer, k
 
 def test_a_password_that_is_wrong_or_missing_is_told_from_a_redis_that_is_gone() -> None:
     for redis in running_redis(password="right"):
-        for given, said in ((":wrong@", "Redis refused the password"), ("", "Redis wants a password")):
+        for given, said in ((":wrong@", "Redis refused the password"), ("", "Redis requires a password")):
             store = RedisSessions(redis.url.replace(":right@", given))
             for _ in range(2):  # the second time nobody asks Redis
                 with pytest.raises(Internal, match=said):

@@ -677,7 +677,7 @@ def test_a_level_says_in_its_name_what_it_lacks_here(
     monkeypatch.setattr(sandbox, "landlock_version", lambda: version)
     found = Sandbox("bwrap", "bwrap", tuple(spaces.split())) if "bwrap" in words else Sandbox("landlock")
     assert found.name == words
-    assert found.words.startswith(f"sandbox {words}: ")
+    assert found.description.startswith(f"sandbox {words}: ")
 
 
 def test_under_landlock_a_command_writes_to_no_terminal_of_others(root: Path) -> None:

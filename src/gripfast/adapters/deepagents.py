@@ -105,7 +105,7 @@ class ScopeBackend(SandboxBackendProtocol):
         try:
             ran = await self._ground.run(command, timeout=seconds or None, split=False)
         except ToolError as error:
-            return ExecuteResponse(_said(error), exit_code=1)
+            return ExecuteResponse(_error_text(error), exit_code=1)
         text = ran.stdout.decode("utf-8", "replace")
         if ran.timed_out:
             return ExecuteResponse(f"{text}\n[ended after {seconds} s]", _TIMED_OUT, ran.is_cut)
@@ -327,13 +327,13 @@ def _about(path: str, error: ToolError) -> str:
 
 def _plainly(path: str, error: ToolError) -> str:
     """For results whose tool puts `Error: ` before it itself."""
-    return f"File '{path}' not found" if isinstance(error, NotFound) else _said(error)
+    return f"File '{path}' not found" if isinstance(error, NotFound) else _error_text(error)
 
 
-def _said(error: ToolError) -> str:
+def _error_text(error: ToolError) -> str:
     return f"{error.code}: {error.message}"
 
 
 def _code(error: ToolError) -> str:
     denied = error.details.get("errno") in ("EACCES", "EPERM", "EROFS")
-    return "permission_denied" if denied else _CODES.get(error.code, _said(error))
+    return "permission_denied" if denied else _CODES.get(error.code, _error_text(error))

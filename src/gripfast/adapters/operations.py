@@ -46,7 +46,7 @@ class Output:
 
 
 @dataclass(slots=True)
-class _Collector:
+class _OutputCollector:
     limit: int
     ends: bool
     data: bytearray = field(default_factory=bytearray)
@@ -133,7 +133,7 @@ async def run_operation(
         raise SandboxViolation(
             "this scope is read-only, and no sandbox works here that could keep a command from writing"
         )
-    collector = _Collector(limit, ends)
+    collector = _OutputCollector(limit, ends)
     try:
         ended = await shells.run(line or command, collector.feed, timeout_ms=timeout)
     except OutputFullError:

@@ -239,4 +239,4 @@ def _directory_note(ended: Ended, before: str, fs: ScopedFs) -> Iterator[str]:
 def _refused(ended: Ended, fs: ScopedFs, shells: Shells) -> Iterator[str]:
     yield from stuck_files(ended.stuck, ended.refused, fs, may_leave=shells.may_leave)
     others = [one for one in ended.refused if not one.by_git]
-    yield from refused_writes(others, fs, shells.sandbox.words, may_leave=shells.may_leave)
+    yield from refused_writes(others, fs, shells.sandbox.description, may_leave=shells.may_leave)

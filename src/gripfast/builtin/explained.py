@@ -106,7 +106,7 @@ def unreached_names(text: str, ended: Ended, network: Network) -> Iterator[str]:
     """Notes on names that commands may not reach."""
     for name in ended.unreached[:_MOST]:
         yield (
-            f"[{escaped(name)} was not reached: commands have {network.words}; "
+            f"[{escaped(name)} was not reached: commands have {network.description}; "
             f"the user can add it to `network` in the configuration]"
         )
     if network.kind == "off" and _UNREACHED.search(text):

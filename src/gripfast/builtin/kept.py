@@ -31,11 +31,11 @@ def kept_text() -> str:
     """What is kept of all tools, and the sandbox that works here."""
     found = choose()
     sandbox = asdict(found) if found.confines and not found.faults else None
-    lists = {name: [_kept(file) for file in files] for name, files in tool_list.files().items()}
+    lists = {name: [_stored_form(file) for file in files] for name, files in tool_list.files().items()}
     return json.dumps({"tools": lists, "sandbox": sandbox})
 
 
-def _kept(file: str) -> dict[str, Any]:
+def _stored_form(file: str) -> dict[str, Any]:
     tool = tool_list.load(file)
     traits = {name: getattr(tool.traits, name) for name in TRAITS}
     return {"file": file, "name": tool.name, "description": tool.description, "traits": traits, "plain": _plain(tool)}

@@ -14,7 +14,7 @@ MOST_PICTURES = 10
 _PICTURE_BYTES = 5 * 1024 * 1024
 
 
-class _Output(BaseModel):
+class _CellOutput(BaseModel):
     output_type: str = ""
     text: str | list[str] = ""
     data: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -26,7 +26,7 @@ class _Cell(BaseModel):
     cell_type: str = "code"
     source: str | list[str] = ""
     execution_count: int | None = None
-    outputs: list[_Output] = Field(default_factory=list[_Output])
+    outputs: list[_CellOutput] = Field(default_factory=list[_CellOutput])
 
 
 class _Notebook(BaseModel):
@@ -56,7 +56,7 @@ def _joined(text: Any) -> str:
     return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else ""
 
 
-def _shown(output: _Output, pictures: list[ImagePart], most: int) -> list[str]:
+def _shown(output: _CellOutput, pictures: list[ImagePart], most: int) -> list[str]:
     if output.ename:
         return [f"{output.ename}: {output.evalue}"]
     images = [(kind, value) for kind, value in output.data.items() if kind.startswith("image/")]

@@ -41,7 +41,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _OutlineSource:
     text: SourceText
     data: bytes
     language: Language | None
@@ -92,13 +92,15 @@ class Outlines:
                 _, old = self._known.popitem(last=False)
                 self._weight -= 1 + len(old.found.definitions)
 
-    def _parsed(self, source: _Source, shown: str, is_cancelled: Callable[[], bool]) -> Outline:
+    def _parsed(self, source: _OutlineSource, shown: str, is_cancelled: Callable[[], bool]) -> Outline:
         found, notes = self._found(source, shown, is_cancelled)
         lines = source.text.lines
         named = (named_row(source.text, each) or each.line for each in tops(found.definitions) if each.name)
         return Outline(found, len(lines), tuple((row, lines[row - 1]) for row in named), (*source.notes, *notes))
 
-    def _found(self, source: _Source, shown: str, is_cancelled: Callable[[], bool]) -> tuple[Parsed, tuple[str, ...]]:
+    def _found(
+        self, source: _OutlineSource, shown: str, is_cancelled: Callable[[], bool]
+    ) -> tuple[Parsed, tuple[str, ...]]:
         language, lines = source.language, source.text.lines
         if source.is_notebook:
             return cells_of(lines), ()
@@ -120,7 +122,7 @@ class Outlines:
         return found, ()
 
 
-def _source(file: OpenFile, shown: str, encoding: str | None) -> _Source:
+def _source(file: OpenFile, shown: str, encoding: str | None) -> _OutlineSource:
     if is_binary(file.head()):
         raise BinaryNotSupported(f"`{shown}` is binary ({file.stat.st_size} bytes); outline shows text")
     if file.stat.st_size > LARGEST:
@@ -131,12 +133,12 @@ def _source(file: OpenFile, shown: str, encoding: str | None) -> _Source:
     if (count := content.count(b"\n")) > MOST_LINES:
         raise SizeLimitExceeded(f"`{shown}` has {count} lines; outline takes at most {MOST_LINES}. Use Grep or Read")
     if shown.endswith(".ipynb") and (cells := notebook(content, most=0)) is not None:
-        return _Source(SourceText(lines_of(cells[0])), b"", None, is_notebook=True)
+        return _OutlineSource(SourceText(lines_of(cells[0])), b"", None, is_notebook=True)
     text, notes = _decoded(content, shown, encoding)
     lines = lines_of(text)
     language = refined(language_of(shown, lines[0] if lines else ""), text)
     seen = SourceText(lines, language.comment, language.docstring, language.idle) if language else SourceText(lines)
-    return _Source(seen, text.encode("utf-8", "replace"), language, notes)
+    return _OutlineSource(seen, text.encode("utf-8", "replace"), language, notes)
 
 
 def _decoded(content: bytes, shown: str, encoding: str | None) -> tuple[str, tuple[str, ...]]:

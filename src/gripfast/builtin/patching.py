@@ -101,7 +101,7 @@ def apply_patch_text(
     last_word: Callable[[], None] | None = None,
 ) -> PatchResult:
     """All of a patch or, if any hunk fails, nothing. Raises ToolError, which names every hunk that fails."""
-    workspace = _Workspace(fs, given, reads)
+    workspace = _PatchedWorkspace(fs, given, reads)
     planned = workspace.plan()
     if not planned.failures:
         workspace.encode(planned)
@@ -131,7 +131,7 @@ class _Old:
         return self.text.body
 
 
-class _Workspace:
+class _PatchedWorkspace:
     """The files of one patch."""
 
     def __init__(self, fs: ScopedFs, given: PatchText, reads: ReadLog) -> None:

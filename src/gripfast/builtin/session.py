@@ -140,14 +140,14 @@ def described(
 
     Which sandbox works here is tried out only if some tool asks for it.
     """
-    reach = "" if network.kind == "on" else f"; {network.words}"
+    reach = "" if network.kind == "on" else f"; {network.description}"
     held = f" Rules: {IN_WORDS[rules]}." if rules in IN_WORDS else ""
     taken = tool_list.TOOLS if tools is None else tools
     shown = [
         tool if asks or tool.traits.needs_person is None else tool.without(tool.traits.needs_person) for tool in taken
     ]
     return [
-        tool.describe(f"{tool.description} {choose(sandbox).words}{reach}.{held}")
+        tool.describe(f"{tool.description} {choose(sandbox).description}{reach}.{held}")
         if tool.traits.names_sandbox
         else tool
         for tool in shown

@@ -31,7 +31,7 @@ def show(arguments: list[str], otherwise: Callable[[], object]) -> None:
     if page is not None:
         sys.stdout.write(page.decode())
         return
-    copy = _Copy(sys.stdout)
+    copy = _PageCopy(sys.stdout)
     sys.stdout = copy  # pyright: ignore[reportAttributeAccessIssue] - it behaves as the stream it copies
     try:
         otherwise()
@@ -43,7 +43,7 @@ def show(arguments: list[str], otherwise: Callable[[], object]) -> None:
         sys.stdout = copy.stream
 
 
-class _Copy:
+class _PageCopy:
     """A stream that remembers what is written to it."""
 
     def __init__(self, stream: Any) -> None:

@@ -33,7 +33,7 @@ _PROBLEM_OF = {kind: problem for problem, kinds in _PROBLEMS.items() for kind in
 
 
 @dataclass(frozen=True, slots=True)
-class _Fault:
+class _ArgumentFault:
     path: Path
     kind: str
     problem: str
@@ -66,12 +66,12 @@ class Arguments:
         except ValidationError as fault:
             errors = fault.errors(include_url=False, include_context=False)
             faults = _one_fault_per_path(
-                [_Fault(_path(error, data), error["type"], _problem(error, self._schema)) for error in errors]
+                [_ArgumentFault(_path(error, data), error["type"], _problem(error, self._schema)) for error in errors]
             )
             raise self._refusal(faults, unlisted, sent, data) from None
 
     def _refusal(
-        self, faults: Sequence[_Fault], unlisted: frozenset[str], *versions: dict[str, Any]
+        self, faults: Sequence[_ArgumentFault], unlisted: frozenset[str], *versions: dict[str, Any]
     ) -> InvalidArgument:
         shown = [self._describe(fault, unlisted, *versions) for fault in faults[:_MAX_FAULTS_SHOWN]]
         more = [f"and {len(faults) - _MAX_FAULTS_SHOWN} more"] if len(faults) > _MAX_FAULTS_SHOWN else []
@@ -79,7 +79,7 @@ class Arguments:
         listed = [{"argument": _place(f.path), "problem": f.problem} for f in faults[:_MAX_FAULTS_SHOWN]]
         return InvalidArgument(lead + "; ".join(shown + more), details={"errors": listed})
 
-    def _describe(self, fault: _Fault, unlisted: frozenset[str], *versions: dict[str, Any]) -> str:
+    def _describe(self, fault: _ArgumentFault, unlisted: frozenset[str], *versions: dict[str, Any]) -> str:
         if not fault.path:
             return fault.problem
         place = f"`{_place(fault.path)}`"
@@ -185,12 +185,12 @@ def _bounds(text: str, numbers: Sequence[Mapping[str, Any]]) -> str:
     return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
 
 
-def _one_fault_per_path(faults: Sequence[_Fault]) -> list[_Fault]:
+def _one_fault_per_path(faults: Sequence[_ArgumentFault]) -> list[_ArgumentFault]:
     """At most one fault for each path: when all branches of a union fail there, their problems are joined by `or`.
 
     If one branch matched the value's type and failed inside it, the type errors of the other branches are dropped.
     """
-    by_path: dict[Path, _Fault] = {}
+    by_path: dict[Path, _ArgumentFault] = {}
     entered = {fault.path[:length] for fault in faults for length in range(len(fault.path))}
     for fault in faults:
         if fault.kind in _PROBLEM_OF and fault.path in entered:
@@ -198,7 +198,7 @@ def _one_fault_per_path(faults: Sequence[_Fault]) -> list[_Fault]:
         first = by_path.setdefault(fault.path, fault)
         if fault.problem not in first.problem:
             either = f"{first.problem} or {fault.problem.removeprefix('must be ')}"
-            by_path[fault.path] = _Fault(fault.path, first.kind, either)
+            by_path[fault.path] = _ArgumentFault(fault.path, first.kind, either)
     return list(by_path.values())
 
 

@@ -17,15 +17,15 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of what may be sent. Unknown names are refused at every level, unless a model in it allows them."""
     raw = model.model_json_schema(mode="validation")
     allows_extra = model.model_config.get("extra") == "ignore" or any(map(_allows_extra, nodes(raw)))
-    return _Writer(raw, absent_null=True, closed=not allows_extra).schema()
+    return _SchemaWriter(raw, absent_null=True, closed=not allows_extra).schema()
 
 
 def output_schema(annotation: Any) -> dict[str, Any]:
     raw = TypeAdapter(annotation).json_schema(mode="serialization")
-    return _Writer(raw, absent_null=False, closed=False).schema()
+    return _SchemaWriter(raw, absent_null=False, closed=False).schema()
 
 
-class _Writer:
+class _SchemaWriter:
     """Rewrites pydantic's schema: references inlined (except recursive ones), titles removed."""
 
     def __init__(self, raw: Schema, *, absent_null: bool, closed: bool) -> None:

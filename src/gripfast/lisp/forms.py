@@ -51,7 +51,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _FormSource:
     """The text and its dialect."""
 
     text: str
@@ -98,10 +98,10 @@ class _Source:
             at = part.end
 
 
-class _Parts:
+class _FormParts:
     """The elements of a list, read on demand: a signature does not need the body."""
 
-    def __init__(self, source: _Source, unit: Unit) -> None:
+    def __init__(self, source: _FormSource, unit: Unit) -> None:
         self._source = source
         self._read: list[Unit] = []
         self._at, self._end = source.opens(unit), source.closes(unit)
@@ -130,13 +130,13 @@ class _Parts:
 
 def understand(text: str, unit: Unit, dialect: Dialect = COMMON_LISP) -> Form:
     """Classifies a unit. Reads only its first few elements, unless it is a wrapper."""
-    return _form(_Source(text, dialect), unit, NESTING)
+    return _form(_FormSource(text, dialect), unit, NESTING)
 
 
-def _form(source: _Source, unit: Unit, nesting: int) -> Form:
+def _form(source: _FormSource, unit: Unit, nesting: int) -> Form:
     if not source.opens(unit):
         return Form(unit, "other", source.line(unit, REMARK_WIDTH))
-    parts, dialect = _Parts(source, unit), source.dialect
+    parts, dialect = _FormParts(source, unit), source.dialect
     first, name = parts.get(0), parts.get(1)
     head = source.line(first, REMARK_WIDTH) if first else ""
     bare = _bare(head, dialect.package).lower()
@@ -157,7 +157,7 @@ def _form(source: _Source, unit: Unit, nesting: int) -> Form:
     return Form(unit, "other", line, _name(source, subject) if subject else "")
 
 
-def _subject(source: _Source, bare: str, head: str, second: Unit | None) -> Unit | None:
+def _subject(source: _FormSource, bare: str, head: str, second: Unit | None) -> Unit | None:
     """The second element of a form that defines nothing by its operator's name, where it names what the form is
     about: `(ns name`, `(use-package name`, or a keyword, a quoted symbol or a short string after any operator."""
     if second is None or source.opens(second) or not _is_symbol(head):
@@ -167,7 +167,7 @@ def _subject(source: _Source, bare: str, head: str, second: Unit | None) -> Unit
     return second if is_name and len(text) <= CLAUSE_WIDTH and "\n" not in text else None
 
 
-def _definitions(source: _Source, unit: Unit, nesting: int) -> Iterator[Form]:
+def _definitions(source: _FormSource, unit: Unit, nesting: int) -> Iterator[Form]:
     for part in source.parts(unit):
         if source.opens(part):
             form = _form(source, part, nesting)
@@ -175,7 +175,7 @@ def _definitions(source: _Source, unit: Unit, nesting: int) -> Iterator[Form]:
                 yield form
 
 
-def _elided(source: _Source, unit: Unit, head: str, second: Unit | None) -> str:
+def _elided(source: _FormSource, unit: Unit, head: str, second: Unit | None) -> str:
     """`(head ...)`, for a form whose operator alone is shown."""
     opening = source.text[source.opens(unit) - 1]
     closing = source.dialect.closes[source.dialect.opens.index(opening)]
@@ -183,7 +183,7 @@ def _elided(source: _Source, unit: Unit, head: str, second: Unit | None) -> str:
     return f"{source.before(unit)}{opening}{body if _is_symbol(head) or not head else '...'}{closing}"
 
 
-def _signature(source: _Source, bare: str, name: Unit, parts: _Parts) -> list[str]:
+def _signature(source: _FormSource, bare: str, name: Unit, parts: _FormParts) -> list[str]:
     """What to show of a definition after its name; `...` where something is left out."""
     named_by_list = source.opens(name) and not PLACE.match(source.text, name.datum)
     if VARIABLE.match(bare) and not named_by_list:
@@ -199,7 +199,7 @@ def _signature(source: _Source, bare: str, name: Unit, parts: _Parts) -> list[st
     return _function(source, FUNCTION.match(bare) is not None, parts)
 
 
-def _variable(source: _Source, parts: _Parts) -> list[str]:
+def _variable(source: _FormSource, parts: _FormParts) -> list[str]:
     value, docstring = parts.get(2), parts.get(3)
     if value is None:
         return []
@@ -209,7 +209,7 @@ def _variable(source: _Source, parts: _Parts) -> list[str]:
     return shown + _dots(parts, 3)
 
 
-def _class(source: _Source, parts: _Parts, *, has_slots: bool) -> list[str]:
+def _class(source: _FormSource, parts: _FormParts, *, has_slots: bool) -> list[str]:
     """Superclasses or lambda list, the names of the slots, and the text of the `(:documentation ...)` option."""
     second, slots = parts.get(2), parts.get(3)
     shown = [source.line(second)] if second else []
@@ -228,7 +228,7 @@ def _class(source: _Source, parts: _Parts, *, has_slots: bool) -> list[str]:
     return shown + _dots(parts, rest)
 
 
-def _names(source: _Source, unit: Unit) -> str:
+def _names(source: _FormSource, unit: Unit) -> str:
     """The names in a list of names and of lists that begin with one: `(x y)` for `((x :initform 0) y)`."""
     names: list[str] = []
     width = 0
@@ -240,7 +240,7 @@ def _names(source: _Source, unit: Unit) -> str:
     return f"({' '.join(names)})"
 
 
-def _package(source: _Source, parts: _Parts) -> list[str]:
+def _package(source: _FormSource, parts: _FormParts) -> list[str]:
     """The first option if it is short, and what the package exports."""
     first = parts.get(2)
     shown: list[str] = []
@@ -254,7 +254,7 @@ def _package(source: _Source, parts: _Parts) -> list[str]:
     return [*shown, *_dots(parts, 2 + len(shown))]
 
 
-def _system(source: _Source, parts: _Parts) -> list[str]:
+def _system(source: _FormSource, parts: _FormParts) -> list[str]:
     """What a system depends on, and the names of its components."""
     shown: list[str] = []
     for index in range(2, ELEMENTS):
@@ -271,11 +271,11 @@ def _system(source: _Source, parts: _Parts) -> list[str]:
     return [*shown, *_dots(parts, 2 + len(shown))]
 
 
-def _components(source: _Source, unit: Unit, nesting: int) -> str:
+def _components(source: _FormSource, unit: Unit, nesting: int) -> str:
     """The names of `((:file "a") (:module "src" :components (...)))`, with those of a module after its own."""
     shown: list[str] = []
     for component in source.parts(unit):
-        elements = _Parts(source, component)
+        elements = _FormParts(source, component)
         name = elements.get(1) if source.opens(component) else None
         if name is None:
             continue
@@ -285,7 +285,7 @@ def _components(source: _Source, unit: Unit, nesting: int) -> str:
     return _within(f"({' '.join(shown)})", SIGNATURE_WIDTH)
 
 
-def _component_list(source: _Source, elements: _Parts) -> Unit | None:
+def _component_list(source: _FormSource, elements: _FormParts) -> Unit | None:
     for index in range(2, ELEMENTS):
         key = elements.get(index)
         if key is None:
@@ -303,7 +303,7 @@ def _within(line: str, width: int) -> str:
     return f"{cut} ...{')' * (cut.count('(') - cut.count(')'))}"
 
 
-def _function(source: _Source, known: bool, parts: _Parts) -> list[str]:
+def _function(source: _FormSource, known: bool, parts: _FormParts) -> list[str]:
     """Qualifiers, lambda list, docstring; in Clojure the docstring comes first."""
     shown: list[str] = []
     at, part = 2, parts.get(2)
@@ -321,11 +321,11 @@ def _function(source: _Source, known: bool, parts: _Parts) -> list[str]:
     return shown + _docstring_and_rest(source, parts, at)
 
 
-def _is_short_clause(source: _Source, part: Unit, after: int | None) -> bool:
+def _is_short_clause(source: _FormSource, part: Unit, after: int | None) -> bool:
     return after is not None and source.short(part, CLAUSE_WIDTH) is not None
 
 
-def _docstring_and_rest(source: _Source, parts: _Parts, at: int) -> list[str]:
+def _docstring_and_rest(source: _FormSource, parts: _FormParts, at: int) -> list[str]:
     """What follows a lambda list: the docstring, even after declarations, and `...`. A final string is a value."""
     index = at
     while (start := parts.start(index)) is not None and DECLARE.match(source.text, start):
@@ -336,11 +336,11 @@ def _docstring_and_rest(source: _Source, parts: _Parts, at: int) -> list[str]:
     return _dots(parts, at)
 
 
-def _dots(parts: _Parts, at: int) -> list[str]:
+def _dots(parts: _FormParts, at: int) -> list[str]:
     return [] if parts.start(at) is None else ["..."]
 
 
-def _first_line(source: _Source, unit: Unit) -> str:
+def _first_line(source: _FormSource, unit: Unit) -> str:
     text = source.text[unit.datum + 1 : unit.end - 1].strip()
     first = text.split("\n", 1)[0].strip()
     if len(first) > DOC_WIDTH:
@@ -350,7 +350,7 @@ def _first_line(source: _Source, unit: Unit) -> str:
     return f'"{first}"'
 
 
-def _name(source: _Source, unit: Unit) -> str:
+def _name(source: _FormSource, unit: Unit) -> str:
     """The defined name: a symbol without quotes, `(setf x)`, or the first element of `(name options)`."""
     for _ in range(3):
         if not source.opens(unit) or PLACE.match(source.text, unit.datum):

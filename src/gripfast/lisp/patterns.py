@@ -73,7 +73,7 @@ def translate(source: str) -> str:
     return piece.text
 
 
-class _Piece(NamedTuple):
+class _RegexPiece(NamedTuple):
     """A translated piece of a pattern, and the number of characters it matches; None if that varies."""
 
     text: str
@@ -98,7 +98,7 @@ class _Parser:
         self.at = 0
         self.registers = 0  # how many are closed so far
 
-    def alternatives(self, flags: _Flags, depth: int) -> _Piece:
+    def alternatives(self, flags: _Flags, depth: int) -> _RegexPiece:
         """Branches up to the end of the group. Flags set in one branch stay set in the next, as in CL-PPCRE."""
         if depth > MAX_DEPTH:
             raise BadLispPattern(f"groups are nested more than {MAX_DEPTH} deep")
@@ -107,18 +107,18 @@ class _Parser:
             self.at += 1
             branches.append(self._sequence(flags, depth))
         widths = {branch.width for branch in branches}
-        return _Piece("|".join(branch.text for branch in branches), widths.pop() if len(widths) == 1 else None)
+        return _RegexPiece("|".join(branch.text for branch in branches), widths.pop() if len(widths) == 1 else None)
 
-    def _sequence(self, flags: _Flags, depth: int) -> _Piece:
+    def _sequence(self, flags: _Flags, depth: int) -> _RegexPiece:
         texts: list[str] = []
         width: int | None = 0
         while self._peek(flags) not in ("", "|", ")"):
             piece = self._quantified(self._atom(flags, depth), flags)
             texts.append(piece.text)
             width = None if width is None or piece.width is None else width + piece.width
-        return _Piece("".join(texts), width)
+        return _RegexPiece("".join(texts), width)
 
-    def _quantified(self, piece: _Piece, flags: _Flags) -> _Piece:
+    def _quantified(self, piece: _RegexPiece, flags: _Flags) -> _RegexPiece:
         self._peek(flags)
         start = self.at
         least, most = self._quantifier()
@@ -128,7 +128,7 @@ class _Parser:
         lazy = self._peek(flags) == "?"
         self.at += lazy
         width = None if piece.width is None or least != most else piece.width * least
-        return _Piece(f"(?:{piece.text}){written}{'?' * lazy}", width)
+        return _RegexPiece(f"(?:{piece.text}){written}{'?' * lazy}", width)
 
     def _quantifier(self) -> tuple[int, int | None]:
         """The bounds of the quantifier at this position; consumes nothing if there is none."""
@@ -141,7 +141,7 @@ class _Parser:
             return int(found[1]), max(int(found[1]), int(most)) if most else None
         return {"*": (0, None), "+": (1, None), "?": (0, 1)}[found[0]]
 
-    def _atom(self, flags: _Flags, depth: int) -> _Piece:
+    def _atom(self, flags: _Flags, depth: int) -> _RegexPiece:
         start, char = self.at, self.source[self.at]
         if char in "*+?{":
             self._quantifier()
@@ -150,36 +150,36 @@ class _Parser:
         self.at += 1
         match char:
             case ".":
-                return _Piece("(?s:.)" if "s" in flags.on else r"[^\n]", 1)
+                return _RegexPiece("(?s:.)" if "s" in flags.on else r"[^\n]", 1)
             case "^":
-                return _Piece("(?m:^)" if "m" in flags.on else r"\A", 0)
+                return _RegexPiece("(?m:^)" if "m" in flags.on else r"\A", 0)
             case "$":
-                return _Piece(r"(?=\n|\Z)" if "m" in flags.on else r"(?=\n?\Z)", 0)
+                return _RegexPiece(r"(?=\n|\Z)" if "m" in flags.on else r"(?=\n?\Z)", 0)
             case "[":
-                return _Piece(_folded(self._class(start), flags), 1)
+                return _RegexPiece(_folded(self._class(start), flags), 1)
             case "\\":
                 return self._escape(flags)
             case "(":
                 return self._group(start, flags, depth)
             case _:
-                return _Piece(_folded(_literal(char), flags), 1)
+                return _RegexPiece(_folded(_literal(char), flags), 1)
 
-    def _escape(self, flags: _Flags) -> _Piece:
+    def _escape(self, flags: _Flags) -> _RegexPiece:
         if self.at == len(self.source):  # a final backslash matches itself
-            return _Piece(r"\\", 1)
+            return _RegexPiece(r"\\", 1)
         char = self._take("")
         if char in ANCHORS:
-            return _Piece(ANCHORS[char], 0)
+            return _RegexPiece(ANCHORS[char], 0)
         if char in CLASSES:
-            return _Piece(CLASSES[char], 1)
+            return _RegexPiece(CLASSES[char], 1)
         if char in "123456789":
             digits = re.compile("[0-9]+").match(self.source, self.at - 1)
             number = int(digits[0][:9]) if digits else 0
             if digits and (number < 10 or number <= self.registers):
                 self.at = digits.end()
-                return _Piece(_folded(rf"(?:\{number})", flags), None)
+                return _RegexPiece(_folded(rf"(?:\{number})", flags), None)
         self.at -= 1
-        return _Piece(_folded(_literal(self._escaped_character()), flags), 1)
+        return _RegexPiece(_folded(_literal(self._escaped_character()), flags), 1)
 
     def _escaped_character(self) -> str:
         """The character that an escape stands for. An unknown escape stands for the character itself."""
@@ -223,11 +223,11 @@ class _Parser:
                 last = char
             hyphen = False
 
-    def _group(self, start: int, flags: _Flags, depth: int) -> _Piece:
+    def _group(self, start: int, flags: _Flags, depth: int) -> _RegexPiece:
         if not self.source.startswith("?", self.at):
             inner = self._closed(start, flags.copy(), depth)
             self.registers += 1
-            return _Piece(f"({inner.text})", inner.width)
+            return _RegexPiece(f"({inner.text})", inner.width)
         self.at += 1
         named = self._take_matching("[-imsx]*")
         char = self._take("the pattern ends after (?")
@@ -235,18 +235,18 @@ class _Parser:
             raise BadLispPattern(f"sequence (?{named}{char} not recognized")
         if char == ")":
             _set(flags, named)
-            return _Piece("", 0)
+            return _RegexPiece("", 0)
         if char == ":":
             inside = flags.copy()
             _set(inside, named)
             flags.on = (flags.on - {"x"}) | (inside.on & {"x"})  # outlives the group, as in CL-PPCRE
             inner = self._closed(start, inside, depth)
-            return _Piece(f"(?:{inner.text})", inner.width)
+            return _RegexPiece(f"(?:{inner.text})", inner.width)
         if char == "(":
             return self._branch(start, flags, depth)
         return self._look(char, start, flags, depth)
 
-    def _look(self, char: str, start: int, flags: _Flags, depth: int) -> _Piece:
+    def _look(self, char: str, start: int, flags: _Flags, depth: int) -> _RegexPiece:
         if char == "<":
             char += self._take("the pattern ends after (?<")
         if char not in LOOKS:
@@ -254,9 +254,9 @@ class _Parser:
         inner = self._closed(start, flags.copy(), depth)
         if char[0] == "<" and inner.width is None:
             raise BadLispPattern("variable-length look-behind is not supported")
-        return _Piece(f"{LOOKS[char]}{inner.text})", inner.width if char == ">" else 0)
+        return _RegexPiece(f"{LOOKS[char]}{inner.text})", inner.width if char == ">" else 0)
 
-    def _branch(self, start: int, flags: _Flags, depth: int) -> _Piece:
+    def _branch(self, start: int, flags: _Flags, depth: int) -> _RegexPiece:
         """`(?(1)yes|no)` and `(?(?=x)yes|no)`."""
         number = self._take_matching(r"[0-9]+\)")
         if number:
@@ -266,9 +266,9 @@ class _Parser:
             if not test.startswith(tuple(LOOKS.values())):
                 raise BadLispPattern("a branch needs a number, a look-ahead or a look-behind as its test")
         inner = self._closed(start, flags.copy(), depth)
-        return _Piece(f"(?{test}{inner.text})", None)
+        return _RegexPiece(f"(?{test}{inner.text})", None)
 
-    def _closed(self, start: int, flags: _Flags, depth: int) -> _Piece:
+    def _closed(self, start: int, flags: _Flags, depth: int) -> _RegexPiece:
         inner = self.alternatives(flags, depth + 1)
         self._take(f"the ( at position {start} is never closed")
         return inner

@@ -170,20 +170,20 @@ class _Collapsing:
         for entry in plan:
             self.page.write(self._lines(entry))
 
-    def _plan(self, form: Form, depth: int) -> Iterator[_Entry]:
+    def _plan(self, form: Form, depth: int) -> Iterator[_ViewEntry]:
         """What to show of a form: the whole form, or its line followed by the forms inside it."""
         if form.kind == "context" and self._is_wanted(form):
             self.matched_context = True
         inside = [entry for inner in form.inside for entry in self._plan(inner, depth + 1)]
         whole = form.kind == "context" or (not any(entry.whole for entry in inside) and self._is_wanted(form))
-        yield _Entry(form, depth, whole)
+        yield _ViewEntry(form, depth, whole)
         if not whole:
             yield from inside
 
     def _is_wanted(self, form: Form) -> bool:
         return self.wanted is not None and self.wanted(form, self.text[form.unit.start : form.unit.end])
 
-    def _lines(self, entry: _Entry) -> Numbered:
+    def _lines(self, entry: _ViewEntry) -> Numbered:
         unit = entry.form.unit
         first = self._line_of(unit.start)
         if entry.whole:
@@ -231,7 +231,7 @@ class _Collapsing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ViewEntry:
     """One form of a view: indented by its depth, in full or as one line."""
 
     form: Form

@@ -85,7 +85,7 @@ def _bound(module: str) -> Any:
 def parsed(whole: bytes, language: Language) -> Parsed:
     """What is defined in a source text. Takes as long as it takes: whoever calls it bounds it."""
     parser, cursor = _loaded(language.module, language.function, language.query)
-    query = _Query(cursor, language.shallow, language.comment[0].encode() if language.docstring else b"")
+    query = _GrammarQuery(cursor, language.shallow, language.comment[0].encode() if language.docstring else b"")
     source = skimmed(whole, language.query)
     tree, attempt, faults = _best(source, parser, language.mend)
     if faults and language.query in SKIMS and not language.mend:  # which is of C, that seldom parses as a whole
@@ -97,7 +97,7 @@ def parsed(whole: bytes, language: Language) -> Parsed:
         if lost:
             tree = _less_faulty(tree, parser.parse(emptied(attempt.source, lost)))
             definitions = _read(source, tree, query, attempt.marks)
-    found = _Piece(definitions, faults)
+    found = _SourcePiece(definitions, faults)
     if tree.root_node.is_error or (faults and not language.mend and _swallows(tree)):
         pieces = [_piece(piece, parser.parse(piece), query, at) for piece, at in _pieces(attempt.source)]
         found = max(found, _joined(pieces), key=_understood)
@@ -106,7 +106,7 @@ def parsed(whole: bytes, language: Language) -> Parsed:
     return Parsed(nested(definitions), tuple(sorted([*found.faults, *strays])[:MOST_FAULTS]))
 
 
-class _Query(NamedTuple):
+class _GrammarQuery(NamedTuple):
     """`shallow` as for a language; `trailing` begins a comment where only indentation ends a definition."""
 
     cursor: QueryCursor
@@ -145,7 +145,7 @@ def _less_faulty(tree: Tree, other: Tree) -> Tree:
     return other if len(_faults(other)) < len(_faults(tree)) else tree
 
 
-class _Piece(NamedTuple):
+class _SourcePiece(NamedTuple):
     """What was read of a text or a part of it."""
 
     definitions: list[tuple[Span, Definition]]
@@ -163,28 +163,28 @@ def _pieces(source: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
         row += piece.count(b"\n")
 
 
-def _understood(found: _Piece) -> tuple[int, int]:
+def _understood(found: _SourcePiece) -> tuple[int, int]:
     """How many definitions it has, and how few rows of faults."""
     return len(found.definitions), -sum(last - first + 1 for first, last in found.faults)
 
 
-def _joined(pieces: list[_Piece]) -> _Piece:
-    return _Piece(
+def _joined(pieces: list[_SourcePiece]) -> _SourcePiece:
+    return _SourcePiece(
         [each for piece in pieces for each in piece.definitions], [each for piece in pieces for each in piece.faults]
     )
 
 
-def _read(source: bytes, tree: Tree, query: _Query, marks: dict[int, int]) -> list[tuple[Span, Definition]]:
-    reading = _Reading(source, query.trailing, dict(marks))
+def _read(source: bytes, tree: Tree, query: _GrammarQuery, marks: dict[int, int]) -> list[tuple[Span, Definition]]:
+    reading = _GrammarReading(source, query.trailing, dict(marks))
     for pattern, captures in query.matches(tree.root_node):
         reading.take(pattern, captures)
     return reading.done()
 
 
-def _piece(source: bytes, tree: Tree, query: _Query, at: tuple[int, int]) -> _Piece:
+def _piece(source: bytes, tree: Tree, query: _GrammarQuery, at: tuple[int, int]) -> _SourcePiece:
     (start, row), found = at, _read(source, tree, query, {})
     definitions = [((a + start, b + start), each.moved(row)) for (a, b), each in found]
-    return _Piece(definitions, [(first + row, last + row) for first, last in _faults(tree)])
+    return _SourcePiece(definitions, [(first + row, last + row) for first, last in _faults(tree)])
 
 
 def _faults(tree: Tree) -> list[tuple[int, int]]:
@@ -228,7 +228,7 @@ def _rows(node: Node) -> tuple[int, int]:
     return first + 1, (last if column == 0 and last > first else last + 1)
 
 
-class _Reading:
+class _GrammarReading:
     """The matches of one query, taken one by one."""
 
     def __init__(self, source: bytes, trailing: bytes, marks: dict[int, int]) -> None:

@@ -23,11 +23,11 @@ class Closed:
 
 
 @dataclass(slots=True)
-class _Directory:
+class _MappedDirectory:
     path: str
     depth: int
     files: list[str] = field(default_factory=list[str])
-    inside: dict[str, _Directory] = field(default_factory=dict[str, "_Directory"])
+    inside: dict[str, _MappedDirectory] = field(default_factory=dict[str, "_MappedDirectory"])
     total: int = 0
 
 
@@ -40,7 +40,7 @@ def laid_out(paths: Iterable[str], limit: int) -> list[str | Closed]:
         (first,) = first.inside.values()
         opened.add(first.path)
     rows = len(first.files) + len(first.inside)
-    level: list[_Directory] = list(first.inside.values())
+    level: list[_MappedDirectory] = list(first.inside.values())
     while level:
         for each in sorted(level, key=lambda one: one.total):
             cost = len(each.files) + len(each.inside) - 1
@@ -51,8 +51,8 @@ def laid_out(paths: Iterable[str], limit: int) -> list[str | Closed]:
     return sorted(_entries(root, opened, room), key=_by_path)
 
 
-def _tree(paths: Iterable[str]) -> _Directory:
-    root = _Directory("", 0)
+def _tree(paths: Iterable[str]) -> _MappedDirectory:
+    root = _MappedDirectory("", 0)
     for path in paths:
         here = root
         root.total += 1
@@ -60,14 +60,14 @@ def _tree(paths: Iterable[str]) -> _Directory:
         for name in directories:
             inner = here.inside.get(name)
             if inner is None:
-                inner = here.inside[name] = _Directory(f"{here.path}{name}/", here.depth + 1)
+                inner = here.inside[name] = _MappedDirectory(f"{here.path}{name}/", here.depth + 1)
             here = inner
             here.total += 1
         here.files.append(path)
     return root
 
 
-def _entries(root: _Directory, opened: set[str], room: int) -> Iterator[str | Closed]:
+def _entries(root: _MappedDirectory, opened: set[str], room: int) -> Iterator[str | Closed]:
     waiting = [root]
     while waiting:
         directory = waiting.pop()

@@ -93,7 +93,7 @@ def parse(text: str) -> Patch:
         raise InvalidArgument(f"the patch is empty; it begins with `{BEGIN}` and ends with `{END}`")
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         raise InvalidArgument("the patch contains a lone surrogate; give it as valid Unicode")
-    reader = _Reader()
+    reader = _PatchReader()
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if any(line.endswith("\r") for line in text.split("\n")[:-1]):
         reader.tolerate("CR before LF")
@@ -126,7 +126,7 @@ class _Open:
         return Chunk(self.line, tuple(self.headers), tuple(self.rows), self.hint, self.at_end)
 
 
-class _Reader:
+class _PatchReader:
     def __init__(self) -> None:
         self.hunks: list[Hunk] = []
         self.faults: list[str] = []

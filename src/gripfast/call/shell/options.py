@@ -165,7 +165,7 @@ class PlaceJudge(Protocol):
 
 
 @dataclass(slots=True)
-class _Reading:
+class _OptionReading:
     """One pass over the words after the program's name."""
 
     program: Program
@@ -190,7 +190,7 @@ def problem_with(
 ) -> str | None:
     """Why `name` with these words is not known to be harmless; None if it is."""
     strict = inside_only or program.operands in ("inside", "directory")
-    reading = _Reading(program, words, spelled_out, places, strict, program.instead.split())
+    reading = _OptionReading(program, words, spelled_out, places, strict, program.instead.split())
     problem = _read_options(program, reading)
     if problem is None:
         problem = _shape_problem(name, reading) or _operand_problem(program.operands, reading)
@@ -222,7 +222,7 @@ _SHAPES = {
 _CURL_FILE = re.compile(r"-{0,2}[\w-]*=?@|.*%output", re.DOTALL)
 
 
-def _shape_problem(name: str, reading: _Reading) -> str | None:
+def _shape_problem(name: str, reading: _OptionReading) -> str | None:
     named = reading.operands if name.endswith(("mvn", "mvnw")) or name.startswith("tar ") else reading.operands[:1]
     if name == "curl" and (odd := [word for word in reading.words if _CURL_FILE.match(str(word))]):
         return f"`{odd[0]}`, which may read or write a file"
@@ -239,7 +239,7 @@ def _shape_problem(name: str, reading: _Reading) -> str | None:
     return None
 
 
-def _read_options(program: Program, reading: _Reading) -> str | None:
+def _read_options(program: Program, reading: _OptionReading) -> str | None:
     table = _table(program.options)
     read_one = _read_word_option if program.style == "words" else _read_gnu_option
     at = 0
@@ -277,7 +277,7 @@ _Took: TypeAlias = tuple[int, str | None]
 _WITHOUT_DASHES = ("names", "test", "refs", "sets", "jobs", "local")
 
 
-def _read_unknown(table: Mapping[str, _Option], reading: _Reading, at: int) -> _Took:
+def _read_unknown(table: Mapping[str, _Option], reading: _OptionReading, at: int) -> _Took:
     """A word that only the shell knows. It may be an option unless it is known to begin otherwise."""
     word = reading.words[at]
     assert isinstance(word, Unknown)
@@ -298,18 +298,18 @@ def _read_unknown(table: Mapping[str, _Option], reading: _Reading, at: int) -> _
     return 1, None
 
 
-def _take_operands(reading: _Reading, start: int) -> None:
+def _take_operands(reading: _OptionReading, start: int) -> None:
     for at in range(start, len(reading.words)):
         _take_operand(reading, at)
 
 
-def _take_operand(reading: _Reading, at: int) -> None:
+def _take_operand(reading: _OptionReading, at: int) -> None:
     reading.operands.append(reading.words[at])
     if at not in reading.skip:
         reading.loose.append(reading.words[at])
 
 
-def _read_gnu_option(table: Mapping[str, _Option], reading: _Reading, at: int) -> _Took:
+def _read_gnu_option(table: Mapping[str, _Option], reading: _OptionReading, at: int) -> _Took:
     word = str(reading.words[at])
     if word.startswith("--"):
         name, equals, value = word.partition("=")
@@ -322,7 +322,7 @@ def _read_gnu_option(table: Mapping[str, _Option], reading: _Reading, at: int) -
     return _read_bundle(table, reading, at)
 
 
-def _read_bundle(table: Mapping[str, _Option], reading: _Reading, at: int) -> _Took:
+def _read_bundle(table: Mapping[str, _Option], reading: _OptionReading, at: int) -> _Took:
     """`-la` is `-l -a`; the first letter that takes a value takes the rest."""
     word = str(reading.words[at])
     for index in range(1, len(word)):
@@ -336,7 +336,7 @@ def _read_bundle(table: Mapping[str, _Option], reading: _Reading, at: int) -> _T
     return 1, None
 
 
-def _read_word_option(table: Mapping[str, _Option], reading: _Reading, at: int) -> _Took:
+def _read_word_option(table: Mapping[str, _Option], reading: _OptionReading, at: int) -> _Took:
     word = str(reading.words[at])
     name, equals, value = word.partition("=")
     option = table.get(name)
@@ -345,7 +345,7 @@ def _read_word_option(table: Mapping[str, _Option], reading: _Reading, at: int) 
     return _with_value(option, name, value if equals else None, reading, at)
 
 
-def _unlisted(table: Mapping[str, _Option], reading: _Reading, word: str, name: str) -> _Took:
+def _unlisted(table: Mapping[str, _Option], reading: _OptionReading, word: str, name: str) -> _Took:
     if "*" not in table:
         return 1, f"`{name}`: not an option known to be harmless"
     if reading.program.leading and not reading.operands:
@@ -382,7 +382,7 @@ _NUMBER = re.compile(r"-[0-9]+[A-Za-z]?", re.ASCII)
 _SIGNATURE = re.compile(r"%G[?GSKFPT]|%\(signature")  # in a format of git's
 
 
-def _with_value(option: _Option, name: str, value: Word | None, reading: _Reading, at: int) -> _Took:
+def _with_value(option: _Option, name: str, value: Word | None, reading: _OptionReading, at: int) -> _Took:
     took = 1
     reading.text_given |= name in reading.instead
     if option.value == "no" and value is not None:
@@ -397,7 +397,7 @@ def _with_value(option: _Option, name: str, value: Word | None, reading: _Readin
     return took, _value_problem(option, name, value, reading)
 
 
-def _value_problem(option: _Option, name: str, value: Word | None, reading: _Reading) -> str | None:
+def _value_problem(option: _Option, name: str, value: Word | None, reading: _OptionReading) -> str | None:
     if isinstance(value, Unknown) and value.many and not reading.program.unknown:
         return f"`{name} {value}`, which may be more than one word; quote it"
     if option.sed and not (isinstance(value, str) and PLAIN["sed"](value)):
@@ -413,7 +413,7 @@ def _value_problem(option: _Option, name: str, value: Word | None, reading: _Rea
     return None
 
 
-def _operand_problem(kind: Operands, reading: _Reading) -> str | None:
+def _operand_problem(kind: Operands, reading: _OptionReading) -> str | None:
     loose = reading.loose
     if kind == "test":
         return _test_problem(reading.operands) or _leaving(kind, reading)
@@ -444,7 +444,7 @@ def _operand_problem(kind: Operands, reading: _Reading) -> str | None:
     return _leaving(kind, reading)
 
 
-def _without_operands(kind: Operands, reading: _Reading) -> str | None:
+def _without_operands(kind: Operands, reading: _OptionReading) -> str | None:
     if kind == "directory":
         return "no directory, which is the home directory"
     if kind == "edited" and not reading.text_given:
@@ -489,7 +489,7 @@ _FIRST = {"format": "format", "sed": "sed", "edited": "sed", "awk": "awk", "jq":
 WRITING = ("written", "edited", "moved")
 
 
-def _first_problem(kind: Operands, reading: _Reading) -> str | None:
+def _first_problem(kind: Operands, reading: _OptionReading) -> str | None:
     first = reading.operands[0]
     if kind == "edited" and first == "" and len(reading.operands) > 1:
         first = reading.operands[1]  # BSD's sed takes a suffix as a word of its own
@@ -519,7 +519,7 @@ _HIDDEN = re.compile(
 )  # a name that starts with a dot, or all that is in a directory
 
 
-def _writing_problem(kind: Operands, reading: _Reading) -> str | None:
+def _writing_problem(kind: Operands, reading: _OptionReading) -> str | None:
     """What is written must be a place that Write may write; where things are put into a directory, that too."""
     paths = list(reading.operands)
     if kind == "edited" and not reading.text_given:
@@ -562,7 +562,7 @@ def _test_problem(words: Sequence[Word]) -> str | None:
             return "a test whose operators are not all known"
 
 
-def _leaving(kind: Operands, reading: _Reading) -> str | None:
+def _leaving(kind: Operands, reading: _OptionReading) -> str | None:
     if not reading.strict or kind in ("text", "format", "plus", "names", "sets", "jobs", "local"):
         return None
     first_is_text = kind in ("text paths", "sed", "awk", "jq") and not reading.text_given

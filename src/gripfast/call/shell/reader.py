@@ -43,7 +43,7 @@ def read_script(line: str) -> Script | NotProvable:
         return NotProvable(problem)
     if _splits_a_redirection(line):
         return NotProvable("a redirection and its number are on two lines")
-    reader = _Reader(line)
+    reader = _LineReader(line)
     try:
         reader.commands_until(frozenset({""}))
     except _StopError as stop:
@@ -105,7 +105,7 @@ class _Substitution:
     has_heredoc: bool = False
 
 
-class _Reader:
+class _LineReader:
     """One pass over a line. `commands` grows as they are found."""
 
     def __init__(self, text: str) -> None:
@@ -552,7 +552,7 @@ class _Reader:
         self.at = braces.end()
         words: list[Word] = []
         for text in _without_braces(braces[0]):
-            inner = _Reader(text)
+            inner = _LineReader(text)
             words.append(inner._word())
             if inner.at != len(text):
                 raise _StopError(f"`{braces[0]}` can't be read")

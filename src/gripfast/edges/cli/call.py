@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gripfast.host.questions.question import QueuedQuestion
 
 
-class _Call(click.Command):
+class _CallCommand(click.Command):
     """`call NAME --help` shows the arguments of that tool."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -76,7 +76,7 @@ def _keep() -> None:
         ready.save(key, kept.kept_text().encode())
 
 
-@click.command(cls=_Call, short_help="Call a tool with a JSON object.")
+@click.command(cls=_CallCommand, short_help="Call a tool with a JSON object.")
 @click.argument("tool", shell_complete=complete_tool)
 @click.argument("words", nargs=-1, metavar="[JSON | - | WORD...]")
 @session_options

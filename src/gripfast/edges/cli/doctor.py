@@ -123,7 +123,7 @@ def _sandbox() -> Finding:
     return Finding(
         "Bash sandbox",
         "good" if found.hides_denied else "fair",
-        found.words.removeprefix("sandbox ") + why,
+        found.description.removeprefix("sandbox ") + why,
     )
 
 
@@ -131,7 +131,7 @@ def _network(root: str, config_file: str | None) -> Finding:
     config = load_config(config_file, [root])
     network = parse_network(config.network)
     within_network(choose(config.sandbox), network)
-    words = network.words.removeprefix("network ")
+    words = network.description.removeprefix("network ")
     return Finding(
         "network", "good", f"{words}; `network` in the configuration limits commands to a list of hosts, or to none"
     )

@@ -37,7 +37,7 @@ Work: TypeAlias = Callable[[Request], Any]
 
 def console_app(access: ConsoleAccess, data: ConsoleData) -> Starlette:
     """The application, to be served at the root of an address or beside something else."""
-    pages = _Pages(access)
+    pages = _ConsolePages(access)
     interface = _Interface(access, data)
     routes = [
         Route(PATH, pages.index),
@@ -89,7 +89,7 @@ def _number(asked: Request, name: str) -> int:
     return int(text)
 
 
-class _Pages:
+class _ConsolePages:
     """The page and its files."""
 
     def __init__(self, access: ConsoleAccess) -> None:

@@ -30,7 +30,7 @@ async def serve_console(app: ASGIApp, listening: Listening) -> None:
         ws="none",
         proxy_headers=False,  # `for_people` must know who really connects
     )
-    server = _Server(config)
+    server = _ConsoleServer(config)
     async with anyio.create_task_group() as group:
         group.start_soon(_end_on_signal, server)
         await server.serve(sockets=[listening])
@@ -43,7 +43,7 @@ async def _end_on_signal(server: uvicorn.Server) -> None:
     server.force_exit = True  # pages keep a stream open for as long as they are shown
 
 
-class _Server(uvicorn.Server):
+class _ConsoleServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Leaves signals alone: `_end_on_signal` waits for them."""

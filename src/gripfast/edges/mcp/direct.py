@@ -59,7 +59,7 @@ class DirectCalls:
         self._connection = connection
         self._outbound = outbound
         self._send = send
-        self._running: dict[RequestId, _Call] = {}
+        self._running: dict[RequestId, _DirectCall] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, message: JSONRPCRequest) -> bool:
@@ -71,7 +71,7 @@ class DirectCalls:
             params = CallToolRequestParams.model_validate(message.params, by_name=False)
         except (KeyError, ValidationError):
             return False
-        call = _Call(message, self._outbound)
+        call = _DirectCall(message, self._outbound)
         self._running[coerce_request_id(message.id)] = call
         task = asyncio.get_running_loop().create_task(self._serve(call, params))
         self._tasks.add(task)
@@ -94,7 +94,7 @@ class DirectCalls:
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def _serve(self, call: _Call, params: CallToolRequestParams) -> None:
+    async def _serve(self, call: _DirectCall, params: CallToolRequestParams) -> None:
         answer: JSONRPCResponse | JSONRPCError | None = None
         try:
             with call.scope:
@@ -106,7 +106,7 @@ class DirectCalls:
         if not call.is_cancelled:
             self._send(answer or _error(call, ErrorData(code=CONNECTION_CLOSED, message="Connection closed")))
 
-    async def _answer(self, call: _Call, params: CallToolRequestParams) -> JSONRPCResponse | JSONRPCError:
+    async def _answer(self, call: _DirectCall, params: CallToolRequestParams) -> JSONRPCResponse | JSONRPCError:
         try:
             return await only_tool_errors(self._result(call, params), "serving a call", LOGGER)
         except ToolError as fault:
@@ -114,13 +114,13 @@ class DirectCalls:
         finally:
             call.is_over = True
 
-    async def _result(self, call: _Call, params: CallToolRequestParams) -> JSONRPCResponse:
+    async def _result(self, call: _DirectCall, params: CallToolRequestParams) -> JSONRPCResponse:
         result = await serve_call(self._sessions, self._request(call, params), params)
         dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         shown = serialize_server_result(_METHOD, self._connection.protocol_version, dumped)
         return JSONRPCResponse(jsonrpc="2.0", id=call.request_id, result=shown)
 
-    def _request(self, call: _Call, params: CallToolRequestParams) -> ClientRequest:
+    def _request(self, call: _DirectCall, params: CallToolRequestParams) -> ClientRequest:
         ctx = ServerRequestContext[Any, Any](
             session=ServerSession(call, self._connection),
             lifespan_context={},
@@ -133,11 +133,11 @@ class DirectCalls:
         return ClientRequest(ctx, self._sessions.questions, params)
 
 
-def _error(call: _Call, error: ErrorData) -> JSONRPCError:
+def _error(call: _DirectCall, error: ErrorData) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=call.request_id, error=error)
 
 
-class _Call:
+class _DirectCall:
     """One call while it is served, and the way from it to its client: the SDK's `DispatchContext` for a request."""
 
     transport = _STDIO

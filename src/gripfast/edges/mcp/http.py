@@ -136,7 +136,7 @@ async def _serve_metrics(metrics: Metrics, listening: Listening, address: Addres
     await _server(MetricsOnly(metrics, hosts)).serve(sockets=[listening])
 
 
-def _server(app: ASGIApp) -> _Server:
+def _server(app: ASGIApp) -> _HttpServer:
     config = uvicorn.Config(
         app,
         http=connections(),
@@ -148,7 +148,7 @@ def _server(app: ASGIApp) -> _Server:
         ws="none",
         proxy_headers=False,  # the console must know who really connects
     )
-    return _Server(config)
+    return _HttpServer(config)
 
 
 async def _keep_tokens(watch: TokenWatch, guard: TokenGuard) -> None:
@@ -184,7 +184,7 @@ async def _cut_on_signal(asked: AsyncIterator[str], running: RunningCalls) -> No
     running.cut()
 
 
-class _Server(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Installs no uvicorn signal handlers: `_end_on_signal` waits for signals and ends the server cleanly."""

@@ -17,7 +17,7 @@ _PLAIN_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.~-]*(?<!\.)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
+class _PathPattern:
     text: str
     regex: re.Pattern[str]
     absolute: bool
@@ -53,7 +53,7 @@ class Patterns:
         return None
 
 
-def _compiled(texts: Iterable[str]) -> Iterator[_Pattern]:
+def _compiled(texts: Iterable[str]) -> Iterator[_PathPattern]:
     room = MOST_CHARACTERS
     for text in texts:
         for pattern in _compile(text):
@@ -63,13 +63,13 @@ def _compiled(texts: Iterable[str]) -> Iterator[_Pattern]:
             raise InvalidArgument("the path patterns are too many and too long; write fewer alternatives")
 
 
-def _compile(text: str) -> list[_Pattern]:
+def _compile(text: str) -> list[_PathPattern]:
     if not text.strip("/") or "\0" in text:
         raise InvalidArgument(f"the path pattern {text!r} names nothing; give a name or a glob")
     glob = os.path.expanduser(text)
     if not glob.startswith("/"):
-        return [_Pattern(text, _closing(glob, text), False)]
-    return [_Pattern(text, _closing(spelling, text), True) for spelling in {glob, _real_head(glob)}]
+        return [_PathPattern(text, _closing(glob, text), False)]
+    return [_PathPattern(text, _closing(spelling, text), True) for spelling in {glob, _real_head(glob)}]
 
 
 def _real_head(glob: str) -> str:

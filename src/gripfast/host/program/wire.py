@@ -74,7 +74,7 @@ class Wire:
 
     def __init__(self, source: int, sink: int, limit: int, first: bytes = b"") -> None:
         self._source = source
-        self._sink = _Sink(sink)
+        self._sink = _WireSink(sink)
         self._limit = limit
         self._chunks: deque[bytes] = deque([first] if first else [])
         self._waiting = len(first)
@@ -284,7 +284,7 @@ def _is_hung_up(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-class _Sink:
+class _WireSink:
     """Writes bytes without ever blocking, and without changing the descriptor for others that share it."""
 
     def __init__(self, fd: int) -> None:

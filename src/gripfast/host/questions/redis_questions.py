@@ -110,7 +110,7 @@ def sealing_key(url: str) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredQuestion:
     """A question as Redis has it, if its seal is valid."""
 
     question: QueuedQuestion
@@ -154,7 +154,7 @@ class RedisQuestions:
     def find(self, id: str) -> QueuedQuestion:
         return self._find(id).question
 
-    def _find(self, id: str) -> _Stored:
+    def _find(self, id: str) -> _StoredQuestion:
         stored = self._read(id) if _ID.match(id) else None
         if stored is None:
             raise no_such_question(id)
@@ -237,15 +237,15 @@ class RedisQuestions:
 
     # --- what is stored ---
 
-    def _read(self, id: str) -> _Stored | None:
+    def _read(self, id: str) -> _StoredQuestion | None:
         return self._read_all([id])[0]
 
-    def _read_all(self, ids: Sequence[str]) -> list[_Stored | None]:
+    def _read_all(self, ids: Sequence[str]) -> list[_StoredQuestion | None]:
         """What Redis has of these questions; None for one that is not there or not ours."""
         now, *rows = self._link.run(_READ, [self._name("question", id) for id in ids]) if ids else (0,)
         return [self._stored(id, row, int(now)) if row else None for id, row in zip(ids, rows, strict=True)]
 
-    def _stored(self, id: str, row: list[bytes | None], now: int) -> _Stored | None:
+    def _stored(self, id: str, row: list[bytes | None], now: int) -> _StoredQuestion | None:
         text, seal, answer, answer_seal, taken = row
         if text is None or len(text) > _LARGEST or not hmac.compare_digest(self._seal(text), seal or b""):
             return None
@@ -253,7 +253,7 @@ class RedisQuestions:
         if question is None:
             return None
         found = None if answer is None else self._answer(text, answer, answer_seal)
-        return _Stored(question, text, found, taken is not None, now >= question.expires_at)
+        return _StoredQuestion(question, text, found, taken is not None, now >= question.expires_at)
 
     def _answer(self, question: bytes, answer: bytes, seal: bytes | None) -> QueuedAnswer:
         if not hmac.compare_digest(self._seal(question, answer), seal or b""):
@@ -269,7 +269,7 @@ class RedisQuestions:
         arguments = [id, text, self._seal(text), int(LIFETIME) + _KEEP_CLOSED]
         return bool(self._link.run(_PUT, [*keys, f"{self._link.prefix}question-stamp"], arguments))
 
-    def _settle(self, stored: _Stored, answer: QueuedAnswer) -> bool:
+    def _settle(self, stored: _StoredQuestion, answer: QueuedAnswer) -> bool:
         """Stores an answer to the question as it was read, unless there is one."""
         id, text = stored.question.id, json.dumps(fields_of(answer)).encode()
         names = [
@@ -298,5 +298,5 @@ def _ids_in(members: Iterable[bytes]) -> list[str]:
     return sorted(ids, key=lambda id: int(id[1:]))
 
 
-def _is_usable(stored: _Stored, is_up: bool) -> bool:
+def _is_usable(stored: _StoredQuestion, is_up: bool) -> bool:
     return is_up and not stored.is_late if stored.answer is None else not stored.answer.is_over

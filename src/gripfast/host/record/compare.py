@@ -29,7 +29,7 @@ def _changed_later(record: Record, number: int, path: str) -> bool:
 
 
 def _rows(record: Record, shown: str, before: PathState, after: PathState, who: str) -> Iterator[str]:
-    yield f"{shown}: {_words(before)} -> {_words(after)} ({who})"
+    yield f"{shown}: {_state_text(before)} -> {_state_text(after)} ({who})"
     old, new = _text(record, before), _text(record, after)
     if old is not None and new is not None and old != new:
         yield from unified(old, [whole_splice(old, new)], shown, created=before.kind == "absent")
@@ -44,7 +44,7 @@ def _against_disk(record: Record, shown: str, change: PathDelta) -> Iterator[str
         yield from unified(old, [whole_splice(old, new)], shown)
 
 
-def _words(state: PathState) -> str:
+def _state_text(state: PathState) -> str:
     match state.kind:
         case "absent":
             return "nothing"

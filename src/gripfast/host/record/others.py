@@ -16,7 +16,7 @@ _MOST_READ = 16 * 1024**2  # bytes of one record that are looked at after a comm
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReportedChanges:
     """`exact` are changes that were announced before they were made; `claimed` are paths of commands, which can't
     tell their own changes from those of others."""
 
@@ -39,7 +39,7 @@ class Others:
                     found[file] = file.stat().st_size
         return found
 
-    def since(self, mark: dict[Path, int]) -> Said:
+    def since(self, mark: dict[Path, int]) -> ReportedChanges:
         """What was written to them since."""
         exact: list[PathDelta] = []
         claimed: set[str] = set()
@@ -51,7 +51,7 @@ class Others:
                         exact += changes
                     else:
                         claimed.update(change.path for change in changes)
-        return Said(tuple(exact), frozenset(claimed - {change.path for change in exact}))
+        return ReportedChanges(tuple(exact), frozenset(claimed - {change.path for change in exact}))
 
 
 def _lines(file: Path, start: int) -> Iterable[dict[str, Any]]:

@@ -158,7 +158,7 @@ class Record:
             shared = len(self._commands) + len(self.stays) > 1
             found = [replace(delta, shared=shared) for delta in deltas if delta.path not in ours]
             if found or uncovered:
-                added = {"changes": [delta.to_json() for delta in found], "uncovered": _said(uncovered)}
+                added = {"changes": [delta.to_json() for delta in found], "uncovered": _as_lines(uncovered)}
                 self.append({"adds": staying.number, **added})
                 self.publish({"adds": staying.number, **added})
                 self._late += [one for one in uncovered if one not in self._late]
@@ -171,7 +171,7 @@ class Record:
         changes = self._watch.hidden(finish=all) if self._watch is not None and self.last_command else ()
         if changes:
             deltas, uncovered = self.cover.deltas(changes)
-            added = {"changes": [delta.to_json() for delta in deltas], "uncovered": _said(uncovered)}
+            added = {"changes": [delta.to_json() for delta in deltas], "uncovered": _as_lines(uncovered)}
             self.append({"adds": self.last_command, **added})
             self._late += uncovered
             self._hidden += [delta.path for delta in deltas if not delta.before.is_same(delta.after)]
@@ -473,12 +473,12 @@ class CallEntry:
 
     def _deltas(self, file: Replacement) -> list[PathDelta]:
         before = ABSENT if file.before is None else file_state(file.before, file.before_mode)
-        note = self._kept(file.path, file.before) or self._kept(file.path, file.after)
+        note = self._store_content(file.path, file.before) or self._store_content(file.path, file.after)
         made = [PathDelta(path, ABSENT, state_of(os.lstat(path))) for path in file.made]
         after = ABSENT if file.after is None else file_state(file.after, file.after_mode)
         return [*made, PathDelta(file.path, before, after, note)]
 
-    def _kept(self, path: str, data: bytes | None) -> str:
+    def _store_content(self, path: str, data: bytes | None) -> str:
         """Puts a content into the store. Returns why it could not, if so."""
         if data is None:
             return ""
@@ -533,7 +533,7 @@ class CallEntry:
             output_ref=output_ref,
             error=error,
             changes=merged(self._changes),
-            uncovered=_said(uncovered),
+            uncovered=_as_lines(uncovered),
             undoes=tuple(undoes),
             answer=kept,
             printed=printed,
@@ -544,7 +544,7 @@ class CallEntry:
         return self._record.notes(uncovered, has_changes=bool(self._changes))
 
 
-def _said(uncovered: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _as_lines(uncovered: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(f"{path}: {why}" for path, why in uncovered)
 
 

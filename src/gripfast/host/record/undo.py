@@ -76,7 +76,7 @@ def undo(
     record.collect(all=True)
     known = record.calls()
     chosen = _chosen(known, calls, since, all, [directory.real for directory in record.fs.scope.write])
-    plan = _Plan(record, known, chosen, tuple(paths), save_mine is not None, by_person)
+    plan = _UndoPlan(record, known, chosen, tuple(paths), save_mine is not None, by_person)
     numbers = tuple(call.number for call in chosen)
     saved = tuple(map(record.fs.show_real, plan.foreign))
     result = UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved, kept=tuple(plan.kept))
@@ -89,7 +89,7 @@ def undo(
     return replace(result, call=entry.number)
 
 
-def _perform(record: Record, plan: _Plan, entry: CallEntry, numbers: Sequence[int]) -> None:
+def _perform(record: Record, plan: _UndoPlan, entry: CallEntry, numbers: Sequence[int]) -> None:
     deltas = [PathDelta(step.path, step.before, step.after) for step in plan.steps]
     error = "INTERNAL"
     try:
@@ -136,7 +136,7 @@ class NothingToUndo(NotFound):
     """No call is left that could be taken back."""
 
 
-class _Plan:
+class _UndoPlan:
     """Which paths become what, and which don't."""
 
     def __init__(

@@ -29,7 +29,7 @@ _INSIDE = f"/tmp/{SETTINGS}"
 
 
 @dataclass(slots=True)
-class _Copy:
+class _SettingsCopy:
     """One configuration. `held` is an open descriptor of it, so that its inode number means no other file; `base` is
     what it said when the copy was last the same."""
 
@@ -48,7 +48,7 @@ class GitSettings:
         os.mkdir(folder, 0o700)
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._unseen = unseen
-        self._copies: dict[str, _Copy] = {}
+        self._copies: dict[str, _SettingsCopy] = {}
         self._numbers = 0
 
     def links(self, paths: Sequence[str]) -> tuple[ConfigLink, ...]:
@@ -77,7 +77,7 @@ class GitSettings:
             os.close(held)
             return
         self._numbers += 1
-        self._copies[path] = _Copy(f"{self._numbers}", held, (found.st_dev, found.st_ino), content)
+        self._copies[path] = _SettingsCopy(f"{self._numbers}", held, (found.st_dev, found.st_ino), content)
         self._write(self._copies[path])
 
     def _forget(self, path: str) -> None:
@@ -90,7 +90,7 @@ class GitSettings:
         """Takes over the harmless changes of commands and all those of the user; the rest goes to quarantine."""
         return [item for path, copy in list(self._copies.items()) for item in self._settled(path, copy)]
 
-    def _settled(self, path: str, copy: _Copy) -> Iterator[Quarantined]:
+    def _settled(self, path: str, copy: _SettingsCopy) -> Iterator[Quarantined]:
         real, private = _content(path), self._private(copy)
         if real is None or real == copy.base == private:
             return
@@ -99,7 +99,7 @@ class GitSettings:
         copy.base = _content(path) or real
         self._write(copy)
 
-    def _taken_over(self, path: str, copy: _Copy, private: bytes) -> Iterator[Quarantined]:
+    def _taken_over(self, path: str, copy: _SettingsCopy, private: bytes) -> Iterator[Quarantined]:
         judged = changed_part(
             os.fsdecode(copy.base), os.fsdecode(private), partial(leads_astray, config=path, unseen=self._unseen)
         )
@@ -110,13 +110,13 @@ class GitSettings:
             names = ", ".join(dict.fromkeys(judged.refused[:5]))
             yield keep_copy(path, private, f"settings that may run programs: {names}")
 
-    def _private(self, copy: _Copy) -> bytes | None:
+    def _private(self, copy: _SettingsCopy) -> bytes | None:
         try:
             return _not_large(read_regular(copy.name, _LARGEST + 1, dir_fd=self._folder))
         except OSError:
             return None
 
-    def _write(self, copy: _Copy) -> None:
+    def _write(self, copy: _SettingsCopy) -> None:
         """By a rename: whatever a command put there is not followed."""
         new = f"{copy.name}.new"
         with contextlib.suppress(OSError):
@@ -143,7 +143,7 @@ class GitSettings:
         os.close(self._folder)
 
 
-def _replaced(path: str, copy: _Copy, wanted: bytes) -> bool:
+def _replaced(path: str, copy: _SettingsCopy, wanted: bytes) -> bool:
     """Writes the file in place, since a new file in its place would lack the mounts that keep running commands away.
     False if it is not what it was, or can't be written."""
     try:

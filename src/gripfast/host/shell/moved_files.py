@@ -62,7 +62,7 @@ def names_git(command: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _FileCopy:
     """A file's content, mode and stamp."""
 
     stamp: tuple[int, ...]
@@ -74,7 +74,7 @@ class _Copy:
 class _Now:
     """A file after a command. `copy` is None if the file is absent or, with `is_odd`, not a plain file."""
 
-    copy: _Copy | None
+    copy: _FileCopy | None
     is_odd: bool
 
 
@@ -85,13 +85,13 @@ class MovedFiles:
     roots: Sequence[str]
     judged: frozenset[str] = frozenset()
     """The names where a command may change files, provided that git makes the change."""
-    copies: dict[str, _Copy] = field(default_factory=dict[str, _Copy])
+    copies: dict[str, _FileCopy] = field(default_factory=dict[str, _FileCopy])
     """The files there, before the command."""
     _trees: dict[str, WorkTree] = field(default_factory=dict[str, WorkTree])
     _repositories: frozenset[str] = frozenset()
     _names: frozenset[str] = frozenset()
     _began: int = 0
-    _last: dict[str, _Copy] = field(default_factory=dict[str, _Copy])
+    _last: dict[str, _FileCopy] = field(default_factory=dict[str, _FileCopy])
     _known: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """By path, contents from before some command: put there by the user, or judged already."""
     _refused: set[str] = field(default_factory=set[str])
@@ -168,9 +168,9 @@ class MovedFiles:
         above = next((above for above in _above(path) if above in self._repositories), None)
         return None if above is None else self._trees.get(above)
 
-    def _copied(self, name: str, closed: Sequence[ClosedName], room: int) -> dict[str, _Copy] | None:
+    def _copied(self, name: str, closed: Sequence[ClosedName], room: int) -> dict[str, _FileCopy] | None:
         """The files at or below a name; None if one can't be copied, in which case nothing there is judged."""
-        found: dict[str, _Copy] = {}
+        found: dict[str, _FileCopy] = {}
         for path in _files(name, closed, unseal=False):
             known = self._last.get(path)
             is_same = known is not None and known.stamp == _stamp(path)
@@ -185,7 +185,7 @@ class MovedFiles:
                 self._note(path, copy)
         return found
 
-    def _note(self, path: str, copy: _Copy) -> None:
+    def _note(self, path: str, copy: _FileCopy) -> None:
         """It lies there before a command, so it is the user's."""
         tree = self._tree(path)
         if tree is not None and tree.path in self._origins:
@@ -253,7 +253,7 @@ class MovedFiles:
             )
         return False
 
-    def _changed(self) -> dict[str, _Copy | None]:
+    def _changed(self) -> dict[str, _FileCopy | None]:
         """The files that differ from before. A directory may have been moved and replaced by a link to it."""
         led_away = {place for place in {*map(os.path.dirname, self.copies)} if os.path.realpath(place) != place}
         return {
@@ -266,16 +266,16 @@ class MovedFiles:
         tree = self._tree(path)
         return tree is not None and os.path.lexists(f"{tree.git}/index.lock")
 
-    def _accept(self, path: str, copy: _Copy | None) -> None:
+    def _accept(self, path: str, copy: _FileCopy | None) -> None:
         """Takes this as the file's state before the next command."""
         self.copies = {other: old for other, old in self.copies.items() if other != path}
         if copy is not None:
             self.copies[path] = copy
             self._knows(path, copy.content)
 
-    def _moved_by_git(self, paths: Sequence[str]) -> dict[str, _Copy | None]:
+    def _moved_by_git(self, paths: Sequence[str]) -> dict[str, _FileCopy | None]:
         """The files that may stay as they are now, each with its content; None: the file may stay absent."""
-        kept: dict[str, _Copy | None] = {}
+        kept: dict[str, _FileCopy | None] = {}
         by_tree: dict[str, list[str]] = {}
         for path in paths:
             now = _now(path)
@@ -290,7 +290,7 @@ class MovedFiles:
                     kept |= self._moved_in(tree, some)
         return kept
 
-    def _was_there(self, path: str, now: _Copy) -> bool:
+    def _was_there(self, path: str, now: _FileCopy) -> bool:
         """Whether a file has had this content before, and its permissions are as they were."""
         before = self.copies.get(path)
         is_plain = before is None or not (
@@ -298,14 +298,14 @@ class MovedFiles:
         )
         return is_plain and object_name(now.content) in self._known.get(path, ())
 
-    def _was_refused(self, now: _Copy) -> bool:
+    def _was_refused(self, now: _FileCopy) -> bool:
         return object_name(now.content) in self._refused
 
-    def _moved_in(self, tree: WorkTree, paths: Sequence[str]) -> dict[str, _Copy | None]:
+    def _moved_in(self, tree: WorkTree, paths: Sequence[str]) -> dict[str, _FileCopy | None]:
         view = GitView(tree, self._began)
         inner = {path: path.removeprefix(f"{tree.path}/") for path in paths}
         entries = index_entries(tree, [*inner.values()])
-        kept: dict[str, _Copy | None] = {}
+        kept: dict[str, _FileCopy | None] = {}
         unsure: dict[str, str] = {}
         for path, name in inner.items():
             now, entry = _now(path), entries.get(name)
@@ -321,14 +321,14 @@ class MovedFiles:
         fetched = view.fetched(unsure) if unsure else set[str]()
         return {path: copy for path, copy in kept.items() if inner[path] not in unsure or inner[path] in fetched}
 
-    def _is_gits(self, path: str, now: _Copy | None, entry: TrackedFile | None, view: GitView) -> bool:
+    def _is_gits(self, path: str, now: _FileCopy | None, entry: TrackedFile | None, view: GitView) -> bool:
         """Whether a file is what the index says, or is absent as the index says and git has stored it."""
         if now is not None:
             return entry is not None and _is_entry(now, entry)
         before = self.copies.get(path)
         return (entry is None or entry.is_left_out) and before is not None and _is_stored(view, before)
 
-    def _undone(self, path: str, copy: _Copy | None) -> Iterator[Quarantined | None]:
+    def _undone(self, path: str, copy: _FileCopy | None) -> Iterator[Quarantined | None]:
         for above in reversed([*_above(path)]):
             if is_below(above, *self.roots) and above not in self.roots and _blocks(above):
                 yield take_out(above, CHANGED)
@@ -340,7 +340,7 @@ class MovedFiles:
         else:
             yield _restored(path, copy, self._reason(path, now, CHANGED))
 
-    def _reason(self, path: str, now: _Copy | None, reason: str) -> str:
+    def _reason(self, path: str, now: _FileCopy | None, reason: str) -> str:
         """Why a file is put back, and what to do if git already has the new content."""
         tree = self._tree(path)
         if tree is None:
@@ -420,14 +420,14 @@ def _now(path: str) -> _Now:
             content = beginning_of(place, _LARGEST + 1) if is_plain else None
             if content is None or _stamp_of(os.lstat(place)) != _stamp_of(found):
                 return _Now(None, True)
-            return _Now(_Copy(_stamp_of(found), content, stat.S_IMODE(found.st_mode)), False)
+            return _Now(_FileCopy(_stamp_of(found), content, stat.S_IMODE(found.st_mode)), False)
     except FileNotFoundError:
         return _Now(None, any(map(_blocks, _above(path))))
     except OSError:
         return _Now(None, True)
 
 
-def _is_entry(copy: _Copy, entry: TrackedFile) -> bool:
+def _is_entry(copy: _FileCopy, entry: TrackedFile) -> bool:
     """Whether a file matches its entry in the index. With `eol=crlf`, git writes other line ends than it stores."""
     if (copy.mode ^ entry.mode) & stat.S_IRWXU:
         return False
@@ -435,13 +435,13 @@ def _is_entry(copy: _Copy, entry: TrackedFile) -> bool:
     return any(object_name(content, len(entry.name)) == entry.name for content in contents)
 
 
-def _is_stored(view: GitView, copy: _Copy) -> bool:
+def _is_stored(view: GitView, copy: _FileCopy) -> bool:
     """Whether git has a file's content, so that removing the file loses nothing."""
     contents = (copy.content, copy.content.replace(b"\r\n", b"\n"))
     return any(view.has(object_name(content, length)) for content in contents for length in (40, 64))
 
 
-def _restored(path: str, copy: _Copy, reason: str) -> Quarantined | None:
+def _restored(path: str, copy: _FileCopy, reason: str) -> Quarantined | None:
     now = _now(path).copy
     if now is None or now.content != copy.content:
         return restore(path, copy.content, copy.mode, reason)

@@ -50,7 +50,7 @@ class Network:
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What holds, for a model or a person."""
         if self.kind != "list":
             return f"network {self.kind}"

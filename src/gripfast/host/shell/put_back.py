@@ -29,7 +29,7 @@ _LARGEST, _MOST_BYTES = 1 << 20, 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _ProtectedCopy:
     """A file's content. `within` is a directory that may be removed as a whole: then the file is not restored."""
 
     stamp: tuple[int, ...]
@@ -44,7 +44,7 @@ class ProtectedCopies:
         """`unseen`: directories that commands write and nobody looks through, so that no remote may be there."""
         self._roots = roots
         self._find_unseen = unseen
-        self._copies: dict[str, _Copy] = {}
+        self._copies: dict[str, _ProtectedCopy] = {}
         self._names: dict[str, int] = {}
         self._configs: frozenset[str] = frozenset()
         self._protected: Protected | None = None
@@ -63,7 +63,7 @@ class ProtectedCopies:
         return tuple(self._find_unseen())
 
     @property
-    def contents(self) -> dict[str, _Copy]:
+    def contents(self) -> dict[str, _ProtectedCopy]:
         """What was copied; another object after each `take`."""
         return self._copies
 
@@ -92,12 +92,12 @@ class ProtectedCopies:
         old = (*self._protected.names, *self._protected.instructions) if self._protected else ()
         return self._files.union(path for path in found if not is_below(path, *old))
 
-    def _copy(self, path: str, within: str) -> _Copy | None:
+    def _copy(self, path: str, within: str) -> _ProtectedCopy | None:
         known = self._copies.get(path)
         if known is not None and known.stamp == _stamp(path):
             return known
         stamp, content = _stamp(path), _content(path)
-        return _Copy(stamp, content, within) if content is not None and len(content) <= _LARGEST else None
+        return _ProtectedCopy(stamp, content, within) if content is not None and len(content) <= _LARGEST else None
 
     def put_back(self) -> list[Quarantined]:
         """After a command: what it changed goes to quarantine, and the file is as it was. Settings of git that run
@@ -115,7 +115,7 @@ class ProtectedCopies:
                 taken.append(self._restored(path, copy))
         return [item for item in taken if item is not None]
 
-    def _may_stay(self, path: str, copy: _Copy) -> bool:
+    def _may_stay(self, path: str, copy: _ProtectedCopy) -> bool:
         """Whether a change is harmless: removed with all that is around it, released, or a `.git` file that leads to
         a repository that is guarded itself."""
         if copy.within and not os.path.lexists(copy.within):
@@ -123,7 +123,7 @@ class ProtectedCopies:
         owners = self._protected.instructions if self._protected else {}
         return was_released(path) or (copy.within == path and leads_home(path, owners))
 
-    def _restored(self, path: str, copy: _Copy) -> Quarantined | None:
+    def _restored(self, path: str, copy: _ProtectedCopy) -> Quarantined | None:
         now, mode = _content(path), stat.S_IMODE(copy.stamp[4])
         if now == copy.content:  # only the mode or a time was changed
             restore_mode(path, mode)

@@ -112,7 +112,7 @@ class Sandbox:
         return tuple(name for name, is_missing in found.items() if is_missing)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return WORDS[self.level].replace(self.level, self.name, 1)
 
 

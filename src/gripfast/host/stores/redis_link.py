@@ -68,7 +68,7 @@ class RedisLink:
         except (ValueError, KeyError, TypeError) as fault:
             raise Internal(f"{self._what} failed: {FOREIGN}") from fault
         except (faults.RedisError, faults.RedisClusterException) as fault:
-            raise Internal(f"{self._what} failed: {_said(str(fault))}") from fault
+            raise Internal(f"{self._what} failed: {_answer_text(str(fault))}") from fault
 
     def run(self, source: str, keys: Sequence[str], arguments: Sequence[Any] = ()) -> Any:
         """Runs a script on the server, as a whole."""
@@ -105,17 +105,17 @@ def _unreachable(fault: Exception, faults: Any) -> str:
     if not isinstance(fault, faults.AuthenticationError):
         return "Redis can't be reached"
     is_missing = any(words in str(fault) for words in ("NOAUTH", "Authentication required", "already authenticated"))
-    return "Redis wants a password" if is_missing else "Redis refused the password"
+    return "Redis requires a password" if is_missing else "Redis refused the password"
 
 
-def _said(text: str) -> str:
+def _answer_text(text: str) -> str:
     """What Redis answered, without the commands that it was sent."""
     text = text.rpartition("caused error: ")[2]
     if "OOM " in text or "maxmemory" in text:
         return FULL
     if text.startswith("WRONGTYPE "):
         return FOREIGN
-    return "Redis wants a password" if "NOAUTH" in text else f"Redis says {text[:200]}"
+    return "Redis requires a password" if "NOAUTH" in text else f"Redis says {text[:200]}"
 
 
 def _kind_of(url: str) -> str:

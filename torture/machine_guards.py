@@ -18,6 +18,12 @@ STDIO = "tests/edges/mcp/test_stdio.py"
 COMMAND_GUARDS: tuple[Guard, ...] = (
     # --- the sandbox ---
     Guard(
+        "a command outside the sandbox has the user's own temporary directory",
+        "host/shell/brokers.py::Brokers.tmpdir",
+        never("_outside"),
+        "tests/host/test_outside.py -k rewrite",
+    ),
+    Guard(
         "commands run inside bubblewrap",
         "host/shell/broker_connection.py::_inside",
         always("bwrap"),

@@ -19,7 +19,7 @@ from gripfast.host.files.session_tmp import SessionTmp
 from gripfast.host.kernel.shortage import shortages_ignored
 from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedError
 from gripfast.host.shell.caches import caches_folder, trim_caches
-from gripfast.host.shell.environment import command_environment, command_path
+from gripfast.host.shell.environment import command_environment, command_path, users_tmpdir
 from gripfast.host.shell.git_settings import GitSettings
 from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
@@ -50,8 +50,13 @@ class Brokers:
         tmp: SessionTmp,
         sockets: Sequence[str],
         network: Network = ON,
+        *,
+        outside: bool = False,
     ) -> None:
+        """`outside`: for commands that a person lets run outside the sandbox. They get nothing by which commands in
+        the sandbox could change what they run."""
         self._scope = scope
+        self._outside = outside
         self._network = network
         self._sockets = allowed_sockets(sockets)
         self._tmp = tmp
@@ -85,13 +90,17 @@ class Brokers:
 
     @property
     def tmpdir(self) -> str:
-        """The same directory as commands name it: $TMPDIR."""
+        """$TMPDIR of commands: the same directory as they name it; outside the sandbox the user's own."""
+        if self._outside:
+            return users_tmpdir((*self._roots, *self._distrusted()))
         return "/tmp" if self._sandbox.has_private_tmp else self.temporary
 
     def path(self, walls: Walls) -> str:
         """PATH for the next command: an environment that was made since the last is on it. Where only git may run,
         nothing of the workspace is."""
-        return command_path(self._roots, sandboxed=self._sandbox.confines and not walls.git_alone)
+        return command_path(
+            (*self._roots, *self._distrusted()), sandboxed=self._sandbox.confines and not walls.git_alone
+        )
 
     async def current(self, opens: Opens = "none") -> BrokerConnection:
         """The broker in use, or a new one where there is none or its walls are out of date. `opens`: the protected
@@ -205,6 +214,11 @@ class Brokers:
         unseen = [place for place in shared if not any(is_below(root, place) for root in self._roots)]
         return self._tmp.path(), os.path.realpath(caches_folder()), *unseen
 
+    def _distrusted(self) -> tuple[str, ...]:
+        """The directories that no variable of a command may lead into: outside the sandbox those that commands inside
+        it write, besides the workspace."""
+        return self._unseen() if self._outside else ()
+
     async def _start(self, walls: Walls, opens: Opens) -> BrokerConnection:
         for _ in range(_TRIES):
             try:
@@ -244,7 +258,9 @@ class Brokers:
                 await to_thread.run_sync(copies.remove)
 
     async def _started(self, walls: Walls, copies: Copies | None = None) -> BrokerConnection:
-        variables = command_environment(temporary=self.tmpdir, allow=self._allow, roots=self._roots)
+        variables = command_environment(
+            temporary=self.tmpdir, allow=self._allow, roots=self._roots, distrusted=self._distrusted()
+        )
         variables |= dict(walls.caches.variables)
         if self._sandbox.confines:  # caches are mounts of their own: uv could not link from them, and would warn
             variables.setdefault("UV_LINK_MODE", "copy")

@@ -69,19 +69,28 @@ def command_environment(
     allow: Iterable[str] = (),
     roots: Iterable[str] = (),
     sandboxed: bool = False,
+    distrusted: Iterable[str] = (),
     source: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out."""
+    """The variables a command gets. `allow` adds names or globs; what is in NEVER stays out, and so does what leads
+    into one of the directories `distrusted`. Without a `temporary` directory TMPDIR is not set."""
     source = os.environ if source is None else source
     patterns = (*ALLOWED, *allow)
     chosen = {name: value for name, value in source.items() if _matches(name, patterns) and _harmless(name, value)}
-    roots = tuple(roots)
+    roots, distrusted = tuple(roots), tuple(distrusted)
+    chosen = {name: value for name, value in chosen.items() if not _leads_into(value, distrusted)}
     if _is_our_own(chosen.get("VIRTUAL_ENV", ""), roots):
         del chosen["VIRTUAL_ENV"]
-    chosen["PATH"] = command_path(roots, sandboxed=sandboxed, source=source)
+    chosen["PATH"] = command_path((*roots, *distrusted), sandboxed=sandboxed, source=source)
     if not any(chosen.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
         chosen["LANG"] = "C.UTF-8"
-    return {**chosen, **QUIET, "TMPDIR": temporary}
+    return {**chosen, **QUIET, **({"TMPDIR": temporary} if temporary else {})}
+
+
+def users_tmpdir(distrusted: Iterable[str], source: Mapping[str, str] | None = None) -> str:
+    """$TMPDIR as the server has it; nothing if it has none, or one that leads into the directories `distrusted`."""
+    found = (os.environ if source is None else source).get("TMPDIR", "")
+    return found if found.startswith("/") and not _is_inside(found, tuple(distrusted)) else ""
 
 
 def command_path(
@@ -160,6 +169,11 @@ def _harmless(name: str, value: str) -> bool:
     if name.lower().endswith("_proxy") and "@" in value:  # a proxy's address may carry a password without a scheme
         return False
     return _LOGIN.search(value) is None
+
+
+def _leads_into(value: str, places: tuple[str, ...]) -> bool:
+    """Whether a variable names something in one of these places, alone or in a list."""
+    return any(_is_inside(part, places) for part in value.split(":") if part.startswith("/"))
 
 
 def _is_inside(place: str, roots: tuple[str, ...]) -> bool:

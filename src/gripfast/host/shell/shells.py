@@ -98,7 +98,7 @@ class Shells:
         tmp = tmp or SessionTmp()
         self._brokers = Brokers(scope, self.sandbox, tuple(allow), self.mark, tmp, sockets, network)
         self.network = network
-        self._outside = Brokers(scope, Sandbox("none"), tuple(allow), self.mark, tmp, sockets)
+        self._outside = Brokers(scope, Sandbox("none"), tuple(allow), self.mark, tmp, sockets, outside=True)
         self.max_output = MAX_OUTPUT
         self.begun_secret: BegunSecret = no_secret_begun
         self.may_leave = False

@@ -162,6 +162,12 @@ COMMAND_GUARDS: tuple[Guard, ...] = (
         "tests/host/test_late.py -k nobody_looked_at",
     ),
     Guard(
+        "a root that was moved is looked at where it is",
+        "host/shell/brokers.py::Brokers._look_at_moved",
+        skip("state", "look"),
+        "tests/host/test_moved_root.py",
+    ),
+    Guard(
         "without a quarantine a name becomes another",
         "host/shell/quarantine.py::_set_aside",
         skip("rename"),

@@ -99,6 +99,36 @@ async def test_a_root_that_is_moved_away_is_refused_until_it_is_back(tmp_path: P
     assert sorted(path.name for path in root.iterdir()) == ["a"]
 
 
+async def test_a_root_that_is_moved_while_a_command_runs_is_reported_and_no_file_counts_as_deleted(
+    tmp_path: Path,
+) -> None:
+    root, away = tmp_path / "work", tmp_path / "away"
+    root.mkdir()
+    for name in "ab":
+        (root / name).write_text("old\n")
+    said: list[str] = []
+
+    async def move() -> None:
+        with anyio.fail_after(60):
+            while not (root / "ready").exists():
+                await anyio.sleep(0.01)
+        root.rename(away)
+        (away / "go").touch()
+
+    async with session_in(root) as session:
+        await session.call("Read", {"file_path": "a"})
+        async with anyio.create_task_group() as group:
+            group.start_soon(move)
+            command = "touch ready; until test -e go; do sleep 0.01; done; rm go ready"
+            said.append((await bash(session, command)).text)
+        assert f"[the root {root} was moved to {away};" in said[0]
+        assert "deleted" not in said[0]
+        away.rename(root)
+        assert (await bash(session, "cat a")).text == "old\n"
+        edit = await session.call("Edit", {"file_path": "a", "old_string": "old", "new_string": "new"})
+        assert not edit.is_error, edit.text
+
+
 async def test_a_root_that_is_unmounted_is_refused(small_disk: Path) -> None:
     (small_disk / "a").write_text("a\n")
     async with session_in(small_disk) as session:

@@ -12,7 +12,16 @@ from anyio import to_thread
 from pydantic import AfterValidator
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import changed_files, ending, left_out, printed, taken_out, with_notes, would_change
+from gripfast.builtin.endings import (
+    changed_files,
+    ending,
+    left_out,
+    moved_roots,
+    printed,
+    taken_out,
+    with_notes,
+    would_change,
+)
 from gripfast.builtin.explained import not_found, refused_writes, stuck_files, unreached_names
 from gripfast.builtin.keys import ANSWER_BY, CACHE, FS, JOINED, READS, SHELL, WATCH
 from gripfast.call.cache import OutputCache
@@ -204,7 +213,7 @@ async def _run(
         *_directory_note(ended, directory, fs),
         *changed_files(changes, fs),
     ]
-    notes += [*taken_out(ended.quarantined, fs), *_refused(ended, fs, shells)]
+    notes += [*taken_out(ended.quarantined, fs), *moved_roots(ended.moved), *_refused(ended, fs, shells)]
     notes += [*not_found(text, ended, fs), *unreached_names(text, ended, shells.network)]
     return TextResult(with_notes(text, notes), streamed.ref, ended.shell_code)
 

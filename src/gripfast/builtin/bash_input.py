@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from gripfast.builtin.bash_output import state_of, stored
-from gripfast.builtin.endings import printed, taken_out, with_notes
+from gripfast.builtin.endings import late_notes, printed, with_notes
 from gripfast.builtin.keys import CACHE, FS, SHELL
 from gripfast.call.cache import OutputCache
 from gripfast.framework.definition import tool
@@ -50,7 +50,7 @@ async def bash_input(
     await shells.settled(shell, wait_ms, text)
     streamed = await stored(shell.news(), cache, shells)
     notes = [_unread(left)] if left else []
-    notes += [*state_of(shell), *taken_out(await shells.late_names(shell), fs)]
+    notes += [*state_of(shell), *await late_notes(shell, shells, fs)]
     return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from gripfast.builtin.endings import ending, printed, taken_out, with_notes
+from gripfast.builtin.endings import ending, late_notes, printed, with_notes
 from gripfast.builtin.keys import CACHE, FS, OFFERED, SHELL
 from gripfast.call.cache import OutputCache, Streamed
 from gripfast.clock import monotonic
@@ -62,7 +62,7 @@ async def bash_output(
     looked = _Looked(shell, offset, pattern)
     streamed = await stored(looked.pieces(), cache, shells)
     more = "; wait_ms waits for more" if "BashOutput.wait_ms" in offered else ""
-    notes = [*state_of(shell, more), *looked.notes(), *taken_out(await shells.late_names(shell), fs)]
+    notes = [*state_of(shell, more), *looked.notes(), *await late_notes(shell, shells, fs)]
     return TextResult(with_notes(printed(streamed.text), notes), streamed.ref)
 
 

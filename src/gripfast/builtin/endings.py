@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from gripfast.host.files.changes import Changes
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.witness import WITNESS
+from gripfast.host.shell.background import Background
 from gripfast.host.shell.ended import Ended, signal_name
+from gripfast.host.shell.held_roots import MovedRoot
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.rehearsal import Differences
+from gripfast.host.shell.shells import Shells
 from gripfast.text.colours import has_colours
 from gripfast.text.escape import escaped
 from gripfast.text.plural import plural
@@ -69,6 +72,23 @@ def taken_out(items: Sequence[Quarantined], fs: ScopedFs) -> Iterator[str]:
             yield f"[settings taken out of {shown}: {escaped(names)} (they {escaped(what[14:])}){back}]"
         else:
             yield f"[taken out of the workspace: {shown} ({escaped(item.reason)}){back}]"
+
+
+def moved_roots(moved: Sequence[MovedRoot]) -> Iterator[str]:
+    """Notes on roots that are no longer where they were: no tool works there."""
+    for root in moved:
+        if root.now:
+            what = (
+                f"was moved to {escaped(root.now)}; what commands made that other programs run was looked for there"
+            )
+        else:
+            what = "is gone or was replaced, and what commands made in it could not be looked at"
+        yield f"[the root {escaped(root.path)} {what}. Tell the user: put it back, or start a new session]"
+
+
+async def late_notes(shell: Background, shells: Shells, fs: ScopedFs) -> list[str]:
+    """Notes on what a background shell has left."""
+    return [*taken_out(await shells.late_names(shell), fs), *moved_roots(shells.moved())]
 
 
 def _by_signal(code: int) -> str:

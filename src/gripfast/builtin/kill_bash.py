@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from gripfast.builtin.endings import ending, taken_out
+from gripfast.builtin.endings import ending, late_notes
 from gripfast.builtin.keys import FS, SHELL
 from gripfast.framework.definition import tool
 from gripfast.framework.depends import Depends
@@ -32,7 +32,7 @@ async def kill_bash(
     """Ends a background shell and everything it started."""
     ended_before = shells.look(bash_id).ended is not None
     shell = await shells.kill(bash_id)
-    notes = [*taken_out(await shells.late_names(shell), fs)]
+    notes = [*await late_notes(shell, shells, fs)]
     how = list(ending(shell.ended)) if shell.ended else []
     if ended_before:
         how = how or ["[exit code 0]"]

@@ -76,7 +76,8 @@ def changes_since(before: Look, watch: Watch, reads: ReadLog, *, goes_on: bool =
         kind = _kind(change, contents)
         if kind is not None:
             found[kind].add(change.path)
-    _add_known(found, before)
+    if not watch.is_away():
+        _add_known(found, before)
     _refresh(reads, found["changed"], found["deleted"], before)
     _record_new(reads, found["created"])
     return Changes(

@@ -73,6 +73,7 @@ class ClosedNames:
         self._deny, self._protect = _Last(scope.deny), _Last(scope.protect)
         self._git = ".git" in scope.protect.texts
         self._denies = bool(scope.deny)
+        self._directories = scope.roots
         self._roots = tuple(directory.real for directory in scope.roots)
         self._outside = tuple(_outside(scope.deny, self._roots))
         self._strays = Strays(self._roots, unseen, self._is_protected)
@@ -84,7 +85,7 @@ class ClosedNames:
     def look(self, *, unseal: bool = False) -> tuple[ClosedName, ...]:
         """Every name that is closed now. A directory that nobody can look into is closed as a whole; with `unseal`,
         after a command, one of our own is opened again. If descriptors or memory ran out it raises OSError, since
-        names would wrongly seem to be gone; so does a root that can't be looked into."""
+        names would wrongly seem to be gone; a root that was moved or can't be looked into is a SandboxViolation."""
         self._unseal = unseal
         found = [name for start in self._starts() for name in start]
         links: list[tuple[str, _Extent]] = []
@@ -102,6 +103,8 @@ class ClosedNames:
                     waiting += listing.below
                 if listing.links:
                     links += listing.links
+        for directory in self._directories:
+            directory.require_unmoved()  # else all its names would seem to be gone
         found += self._astray(links)
         found += self._named_by_git(found)
         return tuple(dict.fromkeys(found))

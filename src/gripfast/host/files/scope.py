@@ -127,10 +127,15 @@ class Scope:
     @property
     def roots(self) -> tuple[Directory, ...]:
         """Every named directory, each once; the first is where relative paths start."""
-        named: dict[str, Directory] = {}
-        for directory in (*(self.read or ()), *self.write):
-            named.setdefault(directory.real, directory)
-        return tuple(named.values())
+        return distinct((*(self.read or ()), *self.write))
+
+
+def distinct(directories: Iterable[Directory]) -> tuple[Directory, ...]:
+    """Each directory once, by its real path."""
+    named: dict[str, Directory] = {}
+    for directory in directories:
+        named.setdefault(directory.real, directory)
+    return tuple(named.values())
 
 
 def _no_bare_text(**lists: object) -> None:

@@ -79,6 +79,7 @@ class Watch:
 
     def __init__(self, roots: Sequence[str], *, notify: Callable[[], Inotify] = Inotify) -> None:
         self._roots = [root for root in roots if not any(_inside(root, other) for other in roots)]
+        self._starts = {root: entry_of(root) for root in self._roots}
         self._notify: Inotify | None = None
         self._make = notify
         self._own = private_places()  # our own records and outputs, where a root holds them
@@ -122,7 +123,7 @@ class Watch:
         event, in a large tree only of the files `known`; `hidden` has the rest."""
         with self._lock:
             whole = self._drain()
-            if after_command and self._is_watching():
+            if after_command and self._is_watching() and not self.is_away():
                 self._compare(known)
             first: dict[str, PathChange] = {}
             for change in self._log[max(0, mark.position - self._dropped) :]:
@@ -137,7 +138,7 @@ class Watch:
             self._sweep.finish()
         mark = self.mark()
         with self._lock:
-            for path in self._sweep.take():
+            for path in () if self.is_away() else self._sweep.take():
                 self._look(path)
         return self.since(mark).paths
 
@@ -150,6 +151,10 @@ class Watch:
     def entry(self, path: str) -> IndexEntry | None:
         """What a path was when it was last looked at."""
         return self._index.get(path)
+
+    def is_away(self) -> bool:
+        """Whether a root was moved or replaced. Until it is back nothing counts as changed: no file was deleted."""
+        return any(start and not _is_still(start, entry_of(root)) for root, start in self._starts.items())
 
     def take_note(self) -> str | None:
         """A note for the user about slow change detection, returned once, and only if it costs them time."""
@@ -206,6 +211,8 @@ class Watch:
         """Looks at everything that may have changed. False if the time was not enough."""
         if self._closed:
             return False
+        if self.is_away():
+            return True  # events wait until it is back
         if self._notify is None:
             return self._walk_within_budget()
         dirty, lost = self._names(self._notify.read())

@@ -46,6 +46,8 @@ SEATBELT = "GRIPFAST_SEATBELT"
 DESCRIPTORS = "GRIPFAST_DESCRIPTORS"
 # The words of the program that looks once more when the server is gone, on lines of their own.
 LAST_LOOK = "GRIPFAST_LAST_LOOK"
+# The descriptors that it inherits: of the roots, to find them again. Commands must have none of them.
+HELD = "GRIPFAST_HELD"
 # Descriptors of the shell: where its command text is read, and where it reports its last directory.
 SCRIPT, REPORT = 198, 199
 CHUNK = 256 * 1024
@@ -86,7 +88,8 @@ def warden(live: int, requests: int, landlock: int, temporary: str, inside: Sequ
     become_subreaper()
     broker = os.fork()
     if broker == 0:
-        os.close(live)
+        for fd in (live, *map(int, os.environ.get(HELD, "").split())):
+            os.close(fd)
         _become_broker(requests, landlock, inside)
     os.close(requests)
     if landlock >= 0:

@@ -22,17 +22,26 @@ from gripfast.host.kernel.landlock import scope_ruleset, write_ruleset
 from gripfast.host.kernel.limits import usual_descriptor_limit
 from gripfast.host.kernel.shortage import is_shortage
 from gripfast.host.program.programs import interpreter
-from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, LAST_LOOK, SEATBELT, SWEEP_SECONDS
+from gripfast.host.shell.broker import DESCRIPTORS, GRACE_SECONDS, HELD, LAST_LOOK, SEATBELT, SWEEP_SECONDS
 from gripfast.host.shell.line import KIND, receive, receive_with_socket
 from gripfast.host.shell.network import ON, Network
 from gripfast.host.shell.proxy import Proxy
 from gripfast.host.shell.rehearsal import Copies, overlay_program
 from gripfast.host.shell.sandbox import Level, Sandbox, broker_file, bwrap_arguments, seatbelt_profile
 from gripfast.host.shell.walls import Mount, Walls
+from gripfast.records import dataclass
 
 _START_SECONDS = 20.0
 # How long ending a command may take after its time limit before the supervisor counts as lost.
 PATIENCE_SECONDS = GRACE_SECONDS + SWEEP_SECONDS + 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastLook:
+    """A program that a warden starts when the server is gone, and the descriptors that it inherits."""
+
+    words: tuple[str, ...]
+    descriptors: tuple[int, ...]
 
 
 class MisplacedError(Exception):
@@ -49,7 +58,7 @@ class BrokerConnection:
         variables: dict[str, str],
         copies: Copies | None = None,
         network: Network = ON,
-        last_look: Sequence[str] = (),
+        last_look: LastLook | None = None,
     ) -> None:
         """With `copies`, what commands write goes there; that needs bubblewrap. `last_look` is a program to start
         when the server is gone."""
@@ -63,8 +72,9 @@ class BrokerConnection:
         self._burying, self._sending = anyio.Lock(), anyio.Lock()
         try:
             environment = _warden_environment(walls, sandbox, network, last_look)
+            held = last_look.descriptors if last_look else ()
             self._warden = _spawn_warden(
-                live, far.fileno(), walls, sandbox, self._errors, copies, network, environment
+                live, far.fileno(), walls, sandbox, self._errors, copies, network, environment, held
             )
         except BaseException:
             self._errors.close()
@@ -159,6 +169,7 @@ def _spawn_warden(
     copies: Copies | None,
     network: Network,
     environment: dict[str, str],
+    held: Sequence[int],
 ) -> subprocess.Popen[bytes]:
     program = [interpreter(), "-I", "-S", broker_file()]
     with contextlib.ExitStack() as stack:
@@ -175,7 +186,7 @@ def _spawn_warden(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            pass_fds=[descriptor for descriptor in (live, requests, ruleset, *passed) if descriptor >= 0],
+            pass_fds=[descriptor for descriptor in (live, requests, ruleset, *passed, *held) if descriptor >= 0],
             start_new_session=True,
         )
 
@@ -253,11 +264,14 @@ def _in_memory(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
     return fd
 
 
-def _warden_environment(walls: Walls, sandbox: Sandbox, network: Network, last_look: Sequence[str]) -> dict[str, str]:
+def _warden_environment(
+    walls: Walls, sandbox: Sandbox, network: Network, last_look: LastLook | None
+) -> dict[str, str]:
     """What the broker is told by way of the environment; no command sees it."""
     variables = {"PATH": "/usr/bin:/bin", SWITCH: " ".join(sorted(switched_off()))}
     if last_look:
-        variables[LAST_LOOK] = "\n".join(last_look)
+        variables[LAST_LOOK] = "\n".join(last_look.words)
+        variables[HELD] = " ".join(map(str, last_look.descriptors))
         names = ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
         variables |= {name: os.environ[name] for name in names if name in os.environ}
     usual = usual_descriptor_limit()

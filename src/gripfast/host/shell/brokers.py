@@ -21,6 +21,7 @@ from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedErr
 from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.environment import command_environment, command_path, users_tmpdir
 from gripfast.host.shell.git_settings import GitSettings
+from gripfast.host.shell.held_roots import HeldRoots, MovedRoot
 from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
 from gripfast.host.shell.mark import MARK, sweep_marked
@@ -76,6 +77,7 @@ class Brokers:
         self._settings: GitSettings | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
+        self._held = HeldRoots(scope.roots)
         self._journal = LastLookFile(scope, mark)
         self._in_use: dict[Opens, BrokerConnection] = {}
         """The brokers by what they leave open to git: one and the same if there are no such files."""
@@ -129,16 +131,38 @@ class Brokers:
         brokers of commands that go on."""
         self.suspect_of_moves = any(map(judges_moves, running))
         if self._sandbox.confines and self._seen is not None:
-            self._taken += self._copies.put_back() if self._copies else []
-            self._take_late_names()
-            if not self.suspect_of_moves:
-                self._moved.forget()
+            try:
+                self._require_unmoved()
+                self._taken += self._copies.put_back() if self._copies else []
+                self._take_late_names()
+                if not self.suspect_of_moves:
+                    self._moved.forget()
+            except SandboxViolation:
+                if not self._look_at_moved():
+                    raise
         taken, self._taken = self._taken, []
         return taken
 
     def judge_early(self) -> None:
         """While git runs with files open to it that something on this machine runs."""
-        self._taken += self._moved.judge_early()
+        if not self.moved():
+            self._taken += self._moved.judge_early()
+
+    def moved(self) -> tuple[MovedRoot, ...]:
+        """The roots that are no longer where they were when the session began."""
+        return self._held.moved()
+
+    def _look_at_moved(self) -> bool:
+        """Judges what commands made where the roots are now. What is known of them stays as it was: when they are
+        back, commands go on. False if no root was moved."""
+        moved = self.moved()
+        if moved and self._seen is not None:
+            self._taken += self._journal.state(self._seen, self._copies, self._moved).look(moved)
+        return bool(moved)
+
+    def _require_unmoved(self) -> None:
+        for directory in self._scope.roots:
+            directory.require_unmoved()
 
     def _take_late_names(self) -> None:
         """Takes out what commands made. The next look knows only what was there before them, or may stay."""
@@ -164,10 +188,12 @@ class Brokers:
 
     def _walls(self, opens: Opens, *, are_copies: bool = False) -> Walls:
         """The walls as they must be now. Refuses a root that is no longer the directory it was."""
-        for directory in self._scope.roots:
-            directory.require_unmoved()
         level = self._sandbox.level
         suspect = self.suspect and self._seen is not None and level != "none"
+        if suspect:
+            self._look_at_moved()
+        self._require_unmoved()
+        self._held.hold()
         suspect_of_moves = suspect and self.suspect_of_moves
         if not suspect_of_moves:
             self._moved.forget()
@@ -266,7 +292,8 @@ class Brokers:
             variables.setdefault("UV_LINK_MODE", "copy")
         variables[MARK] = self._mark
         sandbox = await to_thread.run_sync(within_network, self._sandbox, self._network)
-        last_look = self._journal.program() if self._sandbox.confines and copies is None else []
+        looks = self._sandbox.confines and copies is None
+        last_look = self._journal.program(self._held.hold()) if looks else None
         broker = await to_thread.run_sync(
             BrokerConnection, walls, sandbox, variables, copies, self._network, last_look
         )
@@ -315,11 +342,10 @@ class Brokers:
 
     def _last_look(self) -> None:
         """What commands made that ran until the end."""
-        with suppress(SandboxViolation):  # a root that was moved: what is there now is somebody else's
-            for directory in self._scope.roots:
-                directory.require_unmoved()
+        with suppress(SandboxViolation):
             if self.suspect:
                 self.undo_late_names()
+        self._held.close()
         if self._settings is not None:
             self._settings.close()
             self._settings = None

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Literal, TypeAlias
 
+from gripfast.host.shell.held_roots import MovedRoot
 from gripfast.host.shell.quarantine import Quarantined
 from gripfast.host.shell.refused import RefusedWrite
 from gripfast.host.shell.stuck import StuckFile
@@ -36,6 +37,7 @@ class Ended:
     refused: tuple[RefusedWrite, ...] = ()
     unreached: tuple[str, ...] = ()
     stuck: tuple[StuckFile, ...] = ()
+    moved: tuple[MovedRoot, ...] = ()
 
     @property
     def shell_code(self) -> int:

@@ -24,6 +24,7 @@ from gripfast.host.files.gitremotes import leads_astray, places_here
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.kernel.shortage import is_shortage
+from gripfast.host.shell.held_roots import Place, keys_at
 from gripfast.host.shell.made import Made, identity_of
 from gripfast.host.shell.quarantine import Quarantined, keep_copy, take_out, through_parent, was_released
 from gripfast.records import dataclass
@@ -64,6 +65,22 @@ class Protected:
     loose: Made = field(default_factory=dict[str, tuple[int, int]])
     unseen: tuple[str, ...] = ()
     astray: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    def relocated(self, place: Place) -> Protected:
+        """The same after roots were moved. What links say does not change with that."""
+        names = keys_at(place, self.names)
+        astray = ((place(path), text, reason) for (path, text), reason in self.astray.items())
+        return replace(
+            self,
+            names={path: replace(name, path=path) for path, name in names.items()},
+            links=keys_at(place, self.links),
+            instructions=keys_at(place, self.instructions),
+            made=frozenset(keys_at(place, dict.fromkeys(self.made))),
+            steps=keys_at(place, self.steps),
+            worktrees=frozenset(keys_at(place, dict.fromkeys(self.worktrees))),
+            loose=keys_at(place, self.loose),
+            astray={(path, text): reason for path, text, reason in astray if path is not None},
+        )
 
 
 def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unseen: tuple[str, ...] = ()) -> Protected:

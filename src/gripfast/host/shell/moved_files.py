@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from shlex import quote
 from typing import Literal, TypeAlias
 
@@ -32,6 +32,7 @@ from gripfast.host.program.git_view import (
     object_name,
     time_of_files,
 )
+from gripfast.host.shell.held_roots import Place, keys_at
 from gripfast.host.shell.origins import Origins
 from gripfast.host.shell.quarantine import (
     CHANGED,
@@ -102,6 +103,32 @@ class MovedFiles:
     """By working tree."""
     _since: dict[str, float] = field(default_factory=dict[str, float])
     """When such a file was first seen changed, while git runs."""
+
+    def relocated(self, place: Place) -> MovedFiles:
+        """The same after roots were moved."""
+        found = ((place(tree.path), place(tree.git), place(tree.common), tree) for tree in self._trees.values())
+        trees = {
+            path: WorkTree(path, git, common, tree.identity)
+            for path, git, common, tree in found
+            if path and git and common
+        }
+        return replace(
+            self,
+            roots=[*keys_at(place, dict.fromkeys(self.roots))],
+            judged=frozenset(keys_at(place, dict.fromkeys(self.judged))),
+            copies=keys_at(place, self.copies),
+            _trees=trees,
+            _repositories=frozenset(keys_at(place, dict.fromkeys(self._repositories))),
+            _names=frozenset(keys_at(place, dict.fromkeys(self._names))),
+            _last=keys_at(place, self._last),
+            _known={path: {*known} for path, known in keys_at(place, self._known).items()},
+            _refused={*self._refused},
+            _run_here=frozenset(keys_at(place, dict.fromkeys(self._run_here))),
+            _origins={
+                path: origins.at(trees[path]) for path, origins in keys_at(place, self._origins).items() if path in trees
+            },
+            _since={},
+        )
 
     def take(
         self, closed: Sequence[ClosedName], made: Collection[str], *, suspect: bool, opens: Opens = "all"

@@ -31,6 +31,12 @@ class Origins:
     tree: WorkTree
     _before: frozenset[str] = frozenset()
     _lists: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    _first: WorkTree | None = None
+    """Where the repository was when the session began, if its root was moved since: the lists are stored by that."""
+
+    def at(self, tree: WorkTree) -> Origins:
+        """The same repository after its root was moved: what is learned there counts here too."""
+        return Origins(tree, self._before, self._lists, self._first or self.tree)
 
     def look_before(self) -> None:
         """Before a command, when none runs."""
@@ -96,6 +102,7 @@ class Origins:
                 self._lists.setdefault(kind, set[str]()).add(name)
 
     def _file(self) -> Path:
-        place = f"{os.fsencode(self.tree.common)!r} {self.tree.identity[1]}"
+        first = self._first or self.tree
+        place = f"{os.fsencode(first.common)!r} {first.identity[1]}"
         folder = private_directory(private_directory(state_directory()) / "origins")
         return folder / hashlib.sha256(place.encode()).hexdigest()[:32]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -12,6 +13,7 @@ from gripfast.host.files.gitconfig import changed_part
 from gripfast.host.files.gitremotes import leads_astray
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.regular import beginning_of
+from gripfast.host.shell.held_roots import Place, keys_at
 from gripfast.host.shell.late import LIST, Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
@@ -56,6 +58,17 @@ class ProtectedCopies:
     def __setstate__(self, state: dict[str, object]) -> None:
         unseen = cast("tuple[str, ...]", state["_find_unseen"])
         self.__dict__.update({**state, "_find_unseen": lambda: unseen})
+
+    def relocated(self, place: Place) -> ProtectedCopies:
+        """The same after roots were moved."""
+        moved = ProtectedCopies([*keys_at(place, dict.fromkeys(self._roots))], self._find_unseen)
+        copies = keys_at(place, self._copies).items()
+        moved._copies = {path: replace(copy, within=place(copy.within) or "") for path, copy in copies}
+        moved._names = keys_at(place, self._names)
+        moved._configs = frozenset(keys_at(place, dict.fromkeys(self._configs)))
+        moved._files = frozenset(keys_at(place, dict.fromkeys(self._files)))
+        moved._protected = self._protected.relocated(place) if self._protected else None
+        return moved
 
     @property
     def unseen(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from gripfast.host.shell.broker import PIPE_SIZE
 from gripfast.host.shell.broker_connection import PATIENCE_SECONDS, BrokerConnection
 from gripfast.host.shell.brokers import Brokers, judges_moves
 from gripfast.host.shell.ended import Ended, Reason, exit_of
+from gripfast.host.shell.held_roots import MovedRoot
 from gripfast.host.shell.job import Feed, Job, Stdin, discard, next_of, take
 from gripfast.host.shell.line import KIND, receive, receive_quietly
 from gripfast.host.shell.moved_files import Opens, names_git
@@ -181,14 +182,23 @@ class Shells:
             finally:
                 if staying is None:
                     self._settle(job)
-        if ended.directory and ended.directory != job.directory:
-            self.directory = ended.directory
         ended = await self._end_git(job, ended)
         taken = await self._undo_late_names()
         refused = await self._refused(signs, job)
         unreached = tuple(job.broker.proxy.take_refused()) if job.broker.proxy else ()
         stuck = await self._stuck_files(job.broker)
-        return replace(ended, quarantined=tuple(taken), refused=refused, unreached=unreached, stuck=stuck)
+        moved = self.moved()
+        if moved:  # its directory may have another name now, where no command may be when it is moved back
+            ended = replace(ended, directory=job.directory)
+        elif ended.directory and ended.directory != job.directory:
+            self.directory = ended.directory
+        return replace(
+            ended, quarantined=tuple(taken), refused=refused, unreached=unreached, stuck=stuck, moved=moved
+        )
+
+    def moved(self) -> tuple[MovedRoot, ...]:
+        """The roots that are no longer where they were when the session began."""
+        return self._brokers.moved()
 
     @asynccontextmanager
     async def _judging_early(self, job: Job) -> AsyncGenerator[None]:
@@ -246,7 +256,7 @@ class Shells:
         with shortages_ignored():
             running = [job.broker for job in self._jobs.values() if job.broker.level != "none"]
             taken = await to_thread.run_sync(self._brokers.undo_late_names, running)
-            self._brokers.suspect = bool(running)
+            self._brokers.suspect = bool(running or self.moved())
             return taken
         return []
 

@@ -11,14 +11,17 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from gripfast.errors import SandboxViolation
 from gripfast.host.files.closed import ClosedName, ClosedNames
 from gripfast.host.files.closed_places import ClosedPlaces
-from gripfast.host.files.scope import Directory, Scope
+from gripfast.host.files.scope import Directory, Scope, distinct
 from gripfast.host.program.places import private_directory, state_directory
+from gripfast.host.shell.broker_connection import LastLook
+from gripfast.host.shell.held_roots import HeldRoots, MovedRoot, Place, places_after
 from gripfast.host.shell.late import Protected, undo_late_names
 from gripfast.host.shell.made import remember
 from gripfast.host.shell.moved_files import MovedFiles
@@ -54,23 +57,36 @@ class Unfinished:
     copies: ProtectedCopies | None
     moved: MovedFiles
 
-    def look(self) -> list[Quarantined]:
-        """Takes out what commands made, and puts back what they changed."""
-        read = None if self.read is None else [place.real for place in self.read]
-        scope = Scope(read, [place.real for place in self.write], self.deny, self.protect, wide=True)
-        for place in (*(self.read or ()), *self.write):
-            place.require_unmoved()
-        names = ClosedNames(scope, ClosedPlaces(scope), lambda: self.seen.unseen)
+    @property
+    def roots(self) -> tuple[Directory, ...]:
+        return distinct((*(self.read or ()), *self.write))
+
+    def look(self, moved: Sequence[MovedRoot] = ()) -> list[Quarantined]:
+        """Takes out what commands made, and puts back what they changed. Roots that were moved are looked at where
+        they are now."""
+        place = places_after(moved)
+        read = None if self.read is None else _paths(self.read, place)
+        write = _paths(self.write, place)
+        if not read and not write:
+            return []
+        scope = Scope(read, write, self.deny, self.protect, wide=True)
+        seen, files = self.seen.relocated(place), self.moved.relocated(place)
+        copies = self.copies.relocated(place) if self.copies else None
+        names = ClosedNames(scope, ClosedPlaces(scope), lambda: seen.unseen)
         roots = tuple(place.real for place in scope.roots)
 
         def look_again() -> tuple[ClosedName, ...]:
             return names.look(unseal=True)
 
-        taken = [*self.copies.put_back(), *self.copies.take_new()] if self.copies else []
-        taken += self.moved.settle(look_again())
-        late, now = undo_late_names(self.seen, look_again, roots, self.moved.is_judged)
+        taken = [*copies.put_back(), *copies.take_new()] if copies else []
+        taken += files.settle(look_again())
+        late, now = undo_late_names(seen, look_again, roots, files.is_judged)
         remember(now.loose, roots)
         return [*taken, *late]
+
+
+def _paths(directories: Sequence[Directory], place: Place) -> list[str]:
+    return [path for directory in directories if (path := place(directory.real)) is not None]
 
 
 class LastLookFile:
@@ -81,23 +97,27 @@ class LastLookFile:
         self._written: tuple[object, ...] | None = None
         self._file: Path | None = None
 
-    def program(self) -> list[str]:
-        """The command line that looks once more."""
-        return [sys.executable, "-I", "-m", __name__, str(self._place())] if sys.executable else []
+    def program(self, roots: Sequence[int]) -> LastLook | None:
+        """What looks once more, with the descriptors of the session's roots."""
+        if not sys.executable:
+            return None
+        return LastLook((sys.executable, "-I", "-m", __name__, str(self._place()), *map(str, roots)), tuple(roots))
+
+    def state(self, seen: Protected, copies: ProtectedCopies | None, moved: MovedFiles) -> Unfinished:
+        scope = self._scope
+        return Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies, moved)
 
     def write(self, seen: Protected, copies: ProtectedCopies | None, moved: MovedFiles) -> None:
         """Written before each command; usually nothing has changed. On a full disk only this last look is lost."""
         now = (seen, copies and copies.contents, moved.copies)
         if self._written == now:
             return
-        scope = self._scope
-        state = Unfinished(scope.read, scope.write, scope.deny.texts, scope.protect.texts, seen, copies, moved)
         with contextlib.suppress(OSError, RuntimeError):
             file = self._place()
             new = file.with_suffix(".new")
             fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as opened:
-                pickle.dump(state, opened)
+                pickle.dump(self.state(seen, copies, moved), opened)
             os.replace(new, file)
             self._written = now
 
@@ -138,12 +158,13 @@ class _OwnClasses(pickle.Unpickler):
         return found
 
 
-def main(file: str) -> None:
-    """Started by a warden. The file stays for the session's other wardens; a session that ends normally
-    removes it."""
+def main(file: str, *roots: str) -> None:
+    """Started by a warden, with descriptors of the roots. The file stays for the session's other wardens; a session
+    that ends normally removes it."""
     with contextlib.suppress(FileNotFoundError, SandboxViolation), open(file, "rb") as opened:
-        read(opened).look()
+        state = read(opened)
+        state.look(HeldRoots(state.roots, [*map(int, roots)]).moved())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

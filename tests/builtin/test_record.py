@@ -23,6 +23,7 @@ from gripfast.host.files import sweep
 from gripfast.host.files import watch as watching
 from gripfast.host.files.scope import Scope
 from gripfast.host.kernel.landlock import landlock_version
+from gripfast.host.kernel.sparse import copy_file
 from gripfast.host.record.shelf import RecordOptions, session_directory, sessions_of
 from gripfast.host.record.undo import UndoResult, undo
 from gripfast.host.shell import shells
@@ -178,6 +179,25 @@ async def test_a_path_that_somebody_changed_since_is_refused_and_the_rest_is_res
     assert [kept.path for kept in done.kept] == ["dir"]
     assert "gripfast diff 1 --path a" in done.refused[0].reason
     assert (root / "a").read_text() == (root / "dir" / "theirs").read_text() == "theirs\n"
+
+
+async def test_a_file_full_of_holes_does_not_hold_up_an_undo(
+    session: WorkspaceSession, root: Path, tmp_path: Path
+) -> None:
+    await bash(session, "truncate -s 8G big; echo new > a; echo x > grown")
+    os.truncate(root / "grown", 8 << 30)
+    result = await session.undo()
+    reasons = {refused.path: refused.reason for refused in result.refused}
+    assert reasons.keys() == {"big", "grown"}
+    assert "don't fit into the record" in reasons["big"] and "changed by somebody else" in reasons["grown"]
+    assert names(result) == ["a"]
+    assert (root / "big").stat().st_size == 8 << 30
+    copy_file(str(root / "grown"), str(tmp_path / "copy"), 0o640)
+    copied = (tmp_path / "copy").stat()
+    assert (copied.st_size, stat.S_IMODE(copied.st_mode)) == (8 << 30, 0o640)
+    assert copied.st_blocks * 512 < 1 << 20
+    with open(tmp_path / "copy", "rb") as file:
+        assert file.read(3) == b"x\n\0"
 
 
 async def test_a_later_call_is_named_as_the_reason(session: WorkspaceSession, root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gripfast.host.files.diff import unified, whole_splice
+from gripfast.host.kernel.regular import beginning_of
 from gripfast.host.record.calls import PathDelta
 from gripfast.host.record.record import Record
 from gripfast.host.record.states import PathState, state_at
@@ -38,9 +39,8 @@ def _rows(record: Record, shown: str, before: PathState, after: PathState, who: 
 def _against_disk(record: Record, shown: str, change: PathDelta) -> Iterator[str]:
     yield f"{shown}: changed since then, by somebody else"
     old = _text(record, change.after)
-    with open(change.path, "rb") as file:
-        new = file.read(_TEXT_BYTES)
-    if old is not None and b"\0" not in new:
+    new = beginning_of(change.path, _TEXT_BYTES)
+    if old is not None and new is not None and b"\0" not in new:
         yield from unified(old, [whole_splice(old, new)], shown)
 
 

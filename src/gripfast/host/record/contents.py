@@ -48,14 +48,18 @@ class Contents:
         return digest
 
     def put_file(self, source: int) -> str:
-        """Keeps what an open file holds, sharing its blocks where the file system can."""
-        self._check_room(os.fstat(source).st_size)
+        """Keeps what an open file holds, sharing its blocks where the file system can. What is added to it meanwhile
+        is left out."""
+        most = os.fstat(source).st_size
+        self._check_room(most)
         temporary, fd = self._fresh()
         with _removed_on_failure(temporary):
             try:
                 with contextlib.suppress(OSError):
                     fcntl.ioctl(fd, _FICLONE, source)
-                digest, size = _copied(source, fd) if os.fstat(fd).st_size == 0 else _hashed(fd)
+                if os.fstat(fd).st_size > most:
+                    os.ftruncate(fd, most)
+                digest, size = _copied(source, fd, most) if os.fstat(fd).st_size == 0 else _hashed(fd)
             finally:
                 os.close(fd)
             if self.has(digest):
@@ -79,8 +83,13 @@ class Contents:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.place(digest))
 
+    @property
+    def room(self) -> int:
+        """How many bytes more can be kept."""
+        return self._room - self.size
+
     def _check_room(self, size: int) -> None:
-        if self.size + size > self._room:
+        if size > self.room:
             raise OSError(122, "the record's quota is used up")
 
     def _fresh(self) -> tuple[str, int]:
@@ -115,9 +124,9 @@ def _write_all(fd: int, data: bytes) -> None:
         left = left[os.write(fd, left) :]
 
 
-def _copied(source: int, target: int) -> tuple[str, int]:
+def _copied(source: int, target: int, most: int) -> tuple[str, int]:
     digest, at = hashlib.sha256(), 0
-    while chunk := os.pread(source, _CHUNK, at):
+    while chunk := os.pread(source, min(_CHUNK, most - at), at):
         digest.update(chunk)
         os.pwrite(target, chunk, at)
         at += len(chunk)

@@ -40,6 +40,12 @@ class PathState:
             return self.digest == other.digest
         return self.stamp is not None and self.stamp == other.stamp
 
+    @property
+    def largest_equal(self) -> int:
+        """How many bytes of a file have to be read at most to compare it with this: a larger one differs, and where
+        no digest is known only the stamp counts."""
+        return self.size if self.digest is not None else -1
+
     def to_json(self) -> dict[str, Any]:
         """Only what the kind has."""
         shown: dict[str, Any] = {"kind": self.kind}
@@ -106,16 +112,18 @@ def state_at(name: str, dir_fd: int | None = None, *, largest: int) -> PathState
     except PermissionError:
         return state_of(os.stat(name, dir_fd=dir_fd, follow_symlinks=False))
     try:
-        return _hashed(fd)
+        return _hashed(fd, largest)
     finally:
         os.close(fd)
 
 
-def _hashed(fd: int) -> PathState:
+def _hashed(fd: int, largest: int) -> PathState:
     found, digest, size = os.fstat(fd), hashlib.sha256(), 0
     if not stat.S_ISREG(found.st_mode):
         return state_of(found)
     while chunk := os.read(fd, _CHUNK):
         digest.update(chunk)
         size += len(chunk)
+        if size > largest:  # it grows while it is read
+            return state_of(os.fstat(fd))
     return replace(state_of(found), digest=digest.hexdigest(), size=size)

@@ -193,7 +193,7 @@ def _entry(fs: ScopedFs, step: Step, steps: Sequence[Step]) -> Generator[Resolve
 
 
 def _require(place: ResolvedPath, expected: PathState, path: str) -> None:
-    now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+    now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=expected.largest_equal)
     if not expected.is_same(now):
         message = f"`{escaped(path)}` is not what it was: it was changed by somebody else"
         raise Conflict(message, details={"path": path})
@@ -326,7 +326,8 @@ class _Applying:
         """Whether what is there now is what the step begins with. On the way back: or what it ends with."""
         if self._known.looks.is_same(step.path, place.stat):
             return True
-        now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+        largest = max(step.before.largest_equal, step.after.largest_equal)
+        now = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=largest)
         if step.before.is_same(now) or (now.kind == "absent" and _must_go_first(step)):
             return True
         if now.kind == "directory" and step.before.kind == "directory":

@@ -12,6 +12,7 @@ from pathlib import Path
 from gripfast.errors import InvalidArgument, NotFound, ToolError
 from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.watch import SKIPPED
+from gripfast.host.kernel.sparse import copy_file
 from gripfast.host.record.calls import PathDelta, RecordedCall
 from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import CallEntry, Record
@@ -20,8 +21,6 @@ from gripfast.host.record.transaction import Looks, Step, Transaction
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
-
-_ANY_SIZE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +154,7 @@ class _UndoPlan:
         self.kept: list[Refused] = []
         self.foreign: list[str] = []
         self.looks = Looks()
+        self._room = record.contents.room
         by_path: dict[str, list[tuple[int, PathDelta]]] = {}
         for call in chosen:
             for change in call.changes:
@@ -196,9 +196,19 @@ class _UndoPlan:
         reason = (
             reason or self._closed(os.path.dirname(path)) or (self._closed(path) if now.kind == "directory" else None)
         )
+        reason = reason or self._too_large(now)
         if reason is None:
             self.steps.append(Step(path, now, target, self._is_lifted(path)))
         return reason
+
+    def _too_large(self, now: PathState) -> str | None:
+        """Why what is there now can't be kept, so that this undo could not be undone."""
+        if now.kind != "file" or self._record.contents.has(now.digest):
+            return None
+        if now.size > self._room:
+            return f"its {now.size} bytes don't fit into the record any more; remove it yourself"
+        self._room -= now.size
+        return None
 
     def _is_lifted(self, path: str) -> bool:
         return self._by_person or not self._places.runs_here(path)
@@ -215,7 +225,7 @@ class _UndoPlan:
         at = time.time_ns()
         try:
             with self._record.fs.writable_entry(path, lifted=self._is_lifted(path)) as place:
-                state = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=_ANY_SIZE)
+                state = ABSENT if place.missing else state_at(place.name, place.dir_fd, largest=self._room)
                 self.looks.add(path, place.stat, at)
                 return state
         except NotFound:
@@ -275,13 +285,12 @@ def _save(record: Record, paths: Iterable[str], directory: str) -> None:
     """Copies what somebody else made of these paths, before they are put back."""
     for path in paths:
         target = Path(directory, os.path.relpath(path, record.fs.roots[0]).replace("../", ""))
-        state = state_at(path, largest=_ANY_SIZE)
+        state = state_at(path, largest=-1)
         if target.exists():
             raise InvalidArgument(f"{str(target)!r} exists; name an empty directory")
         target.parent.mkdir(parents=True, exist_ok=True)
         if state.kind == "file":
-            target.write_bytes(Path(path).read_bytes())
-            target.chmod(state.mode)
+            copy_file(path, str(target), state.mode)
         elif state.kind == "link":
             target.symlink_to(state.target or "")
 

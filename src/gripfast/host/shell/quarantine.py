@@ -18,12 +18,14 @@ from pathlib import Path
 
 from gripfast.errors import Conflict, NotFound
 from gripfast.host.files.sealed import entries_of
+from gripfast.host.kernel.regular import beginning_of
+from gripfast.host.kernel.sparse import copy_file
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.records import dataclass
 
 _FACTS, _CONTENT, _TAKEN, _COPY = "facts.json", "content", "taken", "copy"
 _SHOWN_BYTES = 100_000
-_COPIED_BYTES, _ENTRY_BYTES, _CHUNK = 64 << 20, 4096, 1 << 20
+_COPIED_BYTES, _ENTRY_BYTES = 64 << 20, 4096
 CHANGED = "a protected file that a command changed"
 
 
@@ -166,7 +168,8 @@ def shown(item: Quarantined) -> str:
         return f"a link to {os.readlink(place)}"
     if place.is_dir():
         return "\n".join(sorted(str(path.relative_to(place)) for path in place.rglob("*")))
-    return place.read_bytes()[:_SHOWN_BYTES].decode(errors="replace") if place.is_file() else "not a regular file"
+    data = beginning_of(str(place), _SHOWN_BYTES)
+    return "not a regular file" if data is None else data.decode(errors="replace")
 
 
 def release(item: Quarantined) -> None:
@@ -285,18 +288,10 @@ def _copy_directory(source: str, target: str, most: int | None) -> int:
 
 
 def _copy_file(source: str, target: str, found: os.stat_result) -> None:
-    """No more than it held at first: a command may go on writing to it."""
-    mode, left = stat.S_IMODE(found.st_mode), found.st_size
+    mode = stat.S_IMODE(found.st_mode)
     if not mode & stat.S_IRUSR:
         os.chmod(source, mode | stat.S_IRUSR)
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with (
-        open(os.open(source, os.O_RDONLY | flags), "rb") as old,
-        open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600), "wb") as new,
-    ):
-        while left > 0 and (data := old.read(min(left, _CHUNK))):
-            left -= new.write(data)
-        os.fchmod(new.fileno(), mode)
+    copy_file(source, target, mode)
 
 
 def _remove(path: str) -> None:

@@ -125,7 +125,9 @@ class MovedFiles:
             _refused={*self._refused},
             _run_here=frozenset(keys_at(place, dict.fromkeys(self._run_here))),
             _origins={
-                path: origins.at(trees[path]) for path, origins in keys_at(place, self._origins).items() if path in trees
+                path: origins.at(trees[path])
+                for path, origins in keys_at(place, self._origins).items()
+                if path in trees
             },
             _since={},
         )

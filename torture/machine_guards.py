@@ -18,6 +18,12 @@ STDIO = "tests/edges/mcp/test_stdio.py"
 COMMAND_GUARDS: tuple[Guard, ...] = (
     # --- the sandbox ---
     Guard(
+        "commands can't change the priority of other processes",
+        "host/shell/broker.py::_refusing_others",
+        drop("sees_others"),
+        f"{SANDBOX} -k slow_down_the",
+    ),
+    Guard(
         "a command outside the sandbox has the user's own temporary directory",
         "host/shell/brokers.py::Brokers.tmpdir",
         never("_outside"),

@@ -267,6 +267,44 @@ def test_a_command_sets_its_own_limits_and_not_those_of_the_server(name: str, pl
         victim.wait()
 
 
+SLOWING = {
+    "nice": "renice -n 19 -p {pid}",
+    "nice of its group": "renice -n 19 -g {pid}",
+    "scheduler": "chrt -i -p 0 {pid}",
+    "scheduler, as it was called before": "python3 -c 'import os; "
+    "os.sched_setscheduler({pid}, os.SCHED_IDLE, os.sched_param(0))'",
+    "parameters": "python3 -c 'import os; os.sched_setparam({pid}, os.sched_param(0))'",
+    "processors": "taskset -pc 0 {pid}",
+    "input and output": "ionice -c 3 -p {pid}",
+}
+
+
+def schedule_of(pid: int) -> tuple[object, ...]:
+    order = subprocess.run(["ionice", "-p", str(pid)], capture_output=True, check=True).stdout
+    return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid), os.sched_getaffinity(pid), order
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_command_can_not_slow_down_the_server(name: str, place: Path) -> None:
+    powerless = ["setpriv", "--bounding-set=-all", "--"] if os.geteuid() == 0 else []  # as a plain user's server is
+    victim = subprocess.Popen([*powerless, "sleep", "60"], start_new_session=True)
+    lines = [f"{line.format(pid=victim.pid)} >/dev/null 2>&1 && echo done" for line in SLOWING.values()]
+    try:
+        before = schedule_of(victim.pid)
+        assert bash(Scope.workspace(place / "in"), level(name), *lines) == [""] * len(SLOWING)
+        assert schedule_of(victim.pid) == before
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_command_can_slow_down_itself(name: str, place: Path) -> None:
+    lines = ["nice -n 19 nice", "taskset -c 0 nproc", "chrt -i 0 chrt -p 0 | head -1", "ionice -c 3 ionice"]
+    [own, processors, scheduler, order] = bash(Scope.workspace(place / "in"), level(name), *lines)
+    assert own == "19\n" and processors == "1\n" and "SCHED_IDLE" in scheduler and order == "idle\n"
+
+
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_root_users_shell_has_no_power_over_the_machine(name: str, place: Path) -> None:
     if os.geteuid() != 0:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from ctypes import CDLL
     from signal import Signals
     from socket import socket
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    _Step: TypeAlias = tuple[int, int, int, int]
 else:  # the C modules below `signal` and `socket`, which would double the start-up time
     import _signal as signal
     from _socket import socket
@@ -70,11 +72,20 @@ _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _LANDLOCK_RESTR
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 4, 22
 _SECCOMP_FILTER, _SECCOMP_ALLOW, _SECCOMP_ERRNO = 2, 0x7FFF0000, 0x00050000
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06  # steps of BPF
-# prlimit64 by machine: pairs of an architecture that it runs, as audit(7) numbers them, and the number of the call.
-_PRLIMIT = {
-    "x86_64": ((0xC000003E, 302), (0xC000003E, 302 | 1 << 30), (0x40000003, 340)),
-    "aarch64": ((0xC00000B7, 261), (0x40000028, 369)),
+# Calls that change other processes of the same user, in this order: prlimit64, sched_setparam, sched_setscheduler,
+# sched_setaffinity and sched_setattr, whose first argument is the process; setpriority and ioprio_set, which take a
+# kind and a process. By machine: pairs of an architecture that it runs, as audit(7) numbers them, and its calls.
+_X86_64 = (302, 142, 144, 203, 314, 141, 251)
+_CALLS_ON_OTHERS = {
+    "x86_64": (
+        (0xC000003E, (*_X86_64, *(number | 1 << 30 for number in _X86_64))),
+        (0x40000003, (340, 154, 156, 241, 351, 97, 289)),
+    ),
+    "aarch64": ((0xC00000B7, (261, 118, 119, 122, 274, 140, 30)), (0x40000028, (369, 154, 156, 241, 380, 97, 314))),
 }
+# For each, places of arguments and what they are if the call means the caller alone. The kinds that mean one process
+# are PRIO_PROCESS, which is 0, and IOPRIO_WHO_PROCESS, which is 1.
+_MEANS_CALLER = (*[((0, 0),)] * 5, ((0, 0), (1, 0)), ((0, 1), (1, 0)))
 # chown, dac_override, fowner, fsetid: what a root user's command needs for files that belong to somebody else.
 ROOT_KEEPS = (0, 1, 3, 4)
 
@@ -111,7 +122,7 @@ def _become_broker(requests: int, landlock: int, inside: Sequence[str]) -> None:
             _prefer_for_oom(OOM_SCORE)  # the ruleset won't let a supervisor do it
             drop_powers()
             restrict(landlock)
-            _leave_limits_of_others()
+            _leave_others_alone()
         serve(requests)
     finally:
         os._exit(1)
@@ -179,7 +190,7 @@ def serve_inside(requests: int, landlock: int, checks: int, listens: int) -> Non
         return
     if landlock >= 0:
         restrict(landlock)
-    _leave_limits_of_others()
+    _leave_others_alone()
     serve(requests, _opened_door() if listens else None)
 
 
@@ -665,31 +676,43 @@ def restrict(ruleset: int) -> None:
     os.close(ruleset)
 
 
-def _leave_limits_of_others() -> None:
-    """From now on prlimit(2) works for the caller alone. With it a command could take descriptors, files or processor
-    time from the server and from whoever cleans up after it: any process of the same user may. Where the kernel has
-    no seccomp(2), nothing changes."""
+def _leave_others_alone() -> None:
+    """From now on prlimit(2) works for the caller alone; where other processes can be seen, so do nice values,
+    scheduling and processors. With them a command could take descriptors, files or processor time from the server and
+    from whoever cleans up after it: any process of the same user may. Where the kernel has no seccomp(2), nothing
+    changes."""
     import ctypes  # noqa: PLC0415 - only where there is something to call
     import struct  # noqa: PLC0415
 
-    calls = _PRLIMIT.get(os.uname().machine, ())
-    steps = [step for arch, number in calls for step in _refusing_others(arch, number)]
+    sees_others = os.getpid() != 1
+    steps = [
+        step
+        for arch, numbers in _CALLS_ON_OTHERS.get(os.uname().machine, ())
+        for step in _refusing_others(arch, numbers, sees_others=sees_others)
+    ]
     program = b"".join(struct.pack("HBBI", *step) for step in (*steps, (_RETURN, 0, 0, _SECCOMP_ALLOW)))
     code = ctypes.create_string_buffer(program, len(program))
     whole = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
     _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, whole, 0, 0)
 
 
-def _refusing_others(arch: int, number: int) -> list[tuple[int, int, int, int]]:
-    """Steps of a BPF program that refuse a system call whose first argument, a process, is not 0. They read fields of
-    `struct seccomp_data` by their offsets, and jump over as many steps as the two numbers say: if equal, if not."""
+def _refusing_others(arch: int, numbers: Sequence[int], *, sees_others: bool) -> list[_Step]:
+    """Steps of a BPF program that refuse system calls unless they mean the caller. They read fields of `struct
+    seccomp_data` by their offsets, and jump over as many steps as the two numbers say: if equal, if not."""
+    steps: list[_Step] = [(_LOAD, 0, 0, 0)]  # the number of the call
+    for index, number in enumerate(numbers):
+        kind = index % len(_MEANS_CALLER)
+        if kind == 0 or sees_others:
+            checks = [step for place, wanted in _MEANS_CALLER[kind] for step in _requiring(place, wanted)]
+            steps += [(_IF_EQUAL, 0, len(checks) + 1, number), *checks, (_RETURN, 0, 0, _SECCOMP_ALLOW)]
+    return [(_LOAD, 0, 0, 4), (_IF_EQUAL, 0, len(steps), arch), *steps]
+
+
+def _requiring(place: int, wanted: int) -> list[_Step]:
+    """Steps that refuse a call whose argument at this place, of 32 bits, is another."""
     return [
-        (_LOAD, 0, 0, 4),  # the architecture
-        (_IF_EQUAL, 0, 5, arch),
-        (_LOAD, 0, 0, 0),  # the number of the call
-        (_IF_EQUAL, 0, 3, number),
-        (_LOAD, 0, 0, 16 if sys.byteorder == "little" else 20),  # its first argument
-        (_IF_EQUAL, 1, 0, 0),
+        (_LOAD, 0, 0, 16 + 8 * place + (0 if sys.byteorder == "little" else 4)),
+        (_IF_EQUAL, 1, 0, wanted),
         (_RETURN, 0, 0, _SECCOMP_ERRNO | errno.EPERM),
     ]
 

@@ -43,6 +43,7 @@ def _with_fields(cls: type[Any], slots: bool) -> Any:
     frozen = [base for base in bases if base.frozen]
     for base in frozen:
         base.frozen = False
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes down the signature, which is slow
     try:
         return dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots)
     finally:

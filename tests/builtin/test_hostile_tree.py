@@ -8,6 +8,7 @@ import pytest
 
 from gripfast.builtin.machine import ShellPlace, facts_of
 from gripfast.builtin.rulesets import rule_set
+from gripfast.builtin.write import write
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.scope import Scope
 
@@ -26,6 +27,10 @@ def tree(tmp_path: Path) -> Path:
     for name in ("src/a.py", "plain/a", "plain/deep/b", "one.txt"):
         (work / name).write_text("x")
     return work
+
+
+def test_the_rules_for_writing_are_those_of_the_tool_that_writes(tree: Path) -> None:
+    assert facts_of(ScopedFs(Scope.workspace(str(tree))), ShellPlace(), "off").writer == write.name
 
 
 def action(tree: Path, line: str, name: str = "workspace") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gripfast.errors import InvalidArgument, NotDirectory, NotFound
+from gripfast.host.files import patterns
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.patterns import Patterns
@@ -108,6 +110,20 @@ def test_several_patterns_close_what_each_of_them_closes_and_the_first_is_named(
     path = "/".join(names)
     closed = [text for text in texts if any(map(closing(text).fullmatch, foldings(path)))]
     assert Patterns(texts).find(path, f"/root/{path}") == (closed[0] if closed else None)
+
+
+def test_a_pattern_is_compiled_when_a_place_is_compared_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def counted(glob: str) -> re.Pattern[str]:
+        compiled.append(glob)
+        return closing(glob)
+
+    monkeypatch.setattr(patterns, "closing", counted)
+    found = Patterns([".git", "**/.github/hooks", "{a,b}.yml"])
+    assert compiled == ["{a,b}.yml"]
+    assert [found.find(".git/config", "/r/.git/config") for _ in range(2)] == [".git"] * 2
+    assert compiled == ["{a,b}.yml", ".git"]
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "[a", "{a", "a\0"])

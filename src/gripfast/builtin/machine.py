@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gripfast.builtin.write import write
 from gripfast.call.shell.facts import Facts
 from gripfast.host.files.fs import ScopedFs
 from gripfast.host.files.moving import has_dashes, is_there, moving_refusal
@@ -18,6 +17,8 @@ from gripfast.host.shell.script import find_shell
 
 if TYPE_CHECKING:
     from gripfast.host.shell.shells import Shells
+
+_WRITER = "Write"  # the name of the tool in write.py, which is not loaded for every call
 
 
 class ShellPlace:
@@ -68,7 +69,7 @@ def facts_of(
         writes_to=fs.write_refusal,
         is_locked=lambda directory, name: is_locked(directory or fs.roots[0], name, fs.roots),
         git_runs=lambda directory, looks: _git_runs(directory or fs.roots[0], looks, chosen.confines),
-        writer=write.name,
+        writer=_WRITER,
         moving_refusal=lambda path: moving_refusal(path, fs.write_refusal),
         exists=is_there,
         has_dashes=has_dashes,

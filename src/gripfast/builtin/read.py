@@ -34,7 +34,7 @@ MOST_PAGES = 20
 LIMIT = 2000
 SMALL, SMALL_NOTEBOOK = 1024 * 1024, 128 * 1024
 _PICTURE = re.compile(r"^ *\d+\t\[image/\S+ \d+x\d+: picture ([1-9]\d{0,3}) below\]$", re.MULTILINE)
-_PAGES = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z")
+_PAGES = r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?\Z"
 
 
 @tool(
@@ -285,7 +285,7 @@ def _unused(wanted: ReadRequest) -> list[str]:
 def _page_range(pages: str | None) -> tuple[int, int]:
     if pages is None:
         return 1, MOST_PAGES
-    match = _PAGES.match(pages)
+    match = re.match(_PAGES, pages)
     first = int(match[1]) if match else 0
     last = int(match[2] or first) if match else 0
     if not 1 <= first <= last or last - first >= MOST_PAGES:

@@ -14,7 +14,7 @@ from gripfast.records import dataclass
 Status: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
 
 MOST = 100
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_SLUG = r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _id_faults(changes: Sequence[Change], known: dict[str, Todo], *, new_ids: bo
     faults: list[str] = []
     seen: set[str] = set()
     for name in (change.id for change in changes if change.id is not None):
-        if not _SLUG.fullmatch(name):
+        if not re.fullmatch(_SLUG, name):
             faults.append(f"the id {name[:40]!r} is not a short slug (letters, digits, - and _, at most 32)")
         elif name in seen:
             faults.append(f"the id `{name}` is given twice")

@@ -12,7 +12,7 @@ from gripfast.edges.settings import SessionSettings
 from gripfast.errors import InvalidArgument
 from gripfast.host.stores.state_file import StateFile
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def named_session(
         async with settings.session(ask=ask)[0] as session:
             yield session
         return
-    if not _NAME.match(name):
+    if not re.match(_NAME, name):
         raise InvalidArgument(
             f"{name!r} can't be the name of a session; use letters, digits, `.`, `_` and `-`, at most 64"
         )

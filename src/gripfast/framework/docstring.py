@@ -6,8 +6,8 @@ import re
 
 from gripfast.records import dataclass
 
-_SECTION = re.compile(r"(args|arguments|parameters|params):\s*\Z", re.IGNORECASE)
-_ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)\Z")
+_SECTION = r"(?i)(args|arguments|parameters|params):\s*\Z"
+_ENTRY = r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)\Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ def parse_docstring(text: str) -> Docstring:
     summary: list[str] = []
     lines = text.splitlines()
     for line in lines:
-        if not line.strip() or _SECTION.match(line):
+        if not line.strip() or re.match(_SECTION, line):
             break
         summary.append(line.strip())
     return Docstring(" ".join(summary), _entries(lines))
@@ -32,14 +32,14 @@ def _entries(lines: list[str]) -> dict[str, str]:
     inside, indent, current = False, 0, ""
     for line in lines:
         if not inside:
-            inside = bool(_SECTION.match(line))
+            inside = bool(re.match(_SECTION, line))
             continue
         depth = len(line) - len(line.lstrip())
         if not line.strip():
             continue
         if depth == 0:
             break
-        entry = _ENTRY.match(line.strip())
+        entry = re.match(_ENTRY, line.strip())
         if entry and (not entries or depth <= indent):
             indent, current = depth, entry[1]
             entries[current] = entry[2]

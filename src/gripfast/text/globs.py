@@ -23,9 +23,9 @@ MAX_SPREAD_CHARACTERS = 16 * 1024  # all alternatives written out: what compilin
 _MAGIC = re.compile(r"[*?\[\]{}\\]")
 # What ripgrep's own globs surely read as we do; anything else is left to our own test alone.
 _WORD = r"[A-Za-z0-9_.*+@=~ %-]"
-_SAME_IN_RIPGREP = re.compile(rf"(?:{_WORD}|\{{{_WORD}+(?:,{_WORD}+)*\}})+")
+_SAME_IN_RIPGREP = rf"(?:{_WORD}|\{{{_WORD}+(?:,{_WORD}+)*\}})+"
 
-_BY_ENDING = re.compile(r"\*\*/\*(\.[A-Za-z0-9_.-]+)")
+_BY_ENDING = r"\*\*/\*(\.[A-Za-z0-9_.-]+)"
 
 
 class BadPattern(InvalidArgument, ValueError):
@@ -63,14 +63,14 @@ class Glob:
     @property
     def ending(self) -> str | None:
         """What every match ends with and nothing else does, for the commonest shape: `**/*.py`."""
-        found = _BY_ENDING.fullmatch(self.rest)
+        found = re.fullmatch(_BY_ENDING, self.rest)
         return found[1] if found else None
 
     @property
     def name_hint(self) -> str | None:
         """A glob on the last name alone, in ripgrep's language, that lets through all that this one does."""
         last = re.sub(r"\\.|\[(?:[!^]?\]?)[^\]]*\]|\?|[^\x20-\x7e]", "*", self.rest.rpartition("/")[2])
-        if "**" in last or last.strip("*") == "" or not _SAME_IN_RIPGREP.fullmatch(last):
+        if "**" in last or last.strip("*") == "" or not re.fullmatch(_SAME_IN_RIPGREP, last):
             return None
         return last
 
@@ -78,7 +78,7 @@ class Glob:
 def hiding(pattern: str) -> list[str]:
     """A pattern of a Scope (see Patterns) in ripgrep's language, if it surely means the same there."""
     inner = pattern.rstrip("/")
-    if pattern.startswith(("/", "~")) or not all(_SAME_IN_RIPGREP.fullmatch(part) for part in inner.split("/")):
+    if pattern.startswith(("/", "~")) or not all(re.fullmatch(_SAME_IN_RIPGREP, part) for part in inner.split("/")):
         return []
     return [f"/{inner.removeprefix('./')}" if "/" in inner else inner]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-_LINE_END = re.compile(rb"\r?\n")
+_LINE_END = rb"\r?\n"
 
 
 def line_ends(body: bytes) -> list[bytes]:
     """Every line end of a text, in order."""
-    return _LINE_END.findall(body)
+    return re.findall(_LINE_END, body)
 
 
 def usual_end(body: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import heapq
 from collections.abc import Iterable
 
@@ -15,7 +14,9 @@ def near(name: str, known: Iterable[str], most: int = 3, *, likeness: float = 0.
     """The known names most like this one, whatever the case; of two that are equally like it, first the one with the
     same beginning."""
     wanted = name[:_WIDTH].casefold()
-    matcher = difflib.SequenceMatcher(None, "", wanted)
+    from difflib import SequenceMatcher  # noqa: PLC0415 - few calls name something that does not exist
+
+    matcher = SequenceMatcher(None, "", wanted)
     found: list[tuple[float, bool, str]] = []
     for one in known:
         low = one[:_WIDTH].casefold()

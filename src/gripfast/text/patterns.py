@@ -17,7 +17,6 @@ from gripfast.text.fold import folded, foldings
 from gripfast.text.globs import BadPattern, check_glob, compiled, compiled_word, regex_of, spread
 
 _BELOW = "(?:/.*)?"
-# Nothing in it could make a pattern invalid, so it is compiled when it is first used: most never are.
 _ALWAYS_GOOD = re.compile(r"[A-Za-z0-9 *._/+-]{1,200}")
 
 
@@ -111,11 +110,17 @@ def _closed(text: str, whole: str) -> str:
     return regex_of(inner, whole) + _BELOW if inner else "/.*"
 
 
+def is_always_good(pattern: str) -> bool:
+    """Whether nothing in it could make a pattern invalid, so that it can be compiled when it is first used: most
+    never are."""
+    return _ALWAYS_GOOD.fullmatch(pattern) is not None
+
+
 def check_pattern(pattern: str) -> None:
     """Refuse a rule's pattern that means nothing, or that nobody could read."""
     if not pattern.strip():
         raise BadPattern("an empty pattern matches nothing; write `*` for everything")
-    if _ALWAYS_GOOD.fullmatch(pattern):
+    if is_always_good(pattern):
         return
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in pattern):
         raise BadPattern(f"a control character in {pattern!r}")

@@ -12,8 +12,8 @@ ESCAPES = re.compile(
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)?"
     "|\x1b[ -/]*[0-~]?"
 )
-_CONTROLS = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f]")  # not bell, backspace, tab, line ends, page feed
-_ODD_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_CONTROLS = "[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f]"  # not bell, backspace, tab, line ends, page feed
+_ODD_SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 
 
 def plain(text: str) -> str:
@@ -28,9 +28,9 @@ def plain(text: str) -> str:
 
 def controls_in(text: str) -> int:
     """How many control characters `plain` takes out of a text, without those that belong to a terminal's display."""
-    return 0 if text.isascii() and text.isprintable() else len(_CONTROLS.findall(ESCAPES.sub("", text)))
+    return 0 if text.isascii() and text.isprintable() else len(re.findall(_CONTROLS, ESCAPES.sub("", text)))
 
 
 def _removed(char: str) -> str:
     """Nothing; a plain space for one of the odd spaces, which would otherwise join two words."""
-    return " " if _ODD_SPACES.match(char) else "\n" if char in "\u2028\u2029" else ""
+    return " " if re.match(_ODD_SPACES, char) else "\n" if char in "\u2028\u2029" else ""

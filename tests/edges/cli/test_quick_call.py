@@ -63,6 +63,7 @@ def test_the_second_call_loads_neither_pydantic_nor_other_tools(project: Path) -
     unneeded = {"pydantic", "pydantic_core", "gripfast.builtin.bash", "gripfast.builtin.edit", "gripfast.patch.plan"}
     unneeded |= {"gripfast.host.shell.shells", "gripfast.host.stores.redis_store"}
     unneeded |= {"gripfast.call.command_lines", "gripfast.call.shell.commands"}
+    unneeded |= {"gripfast.host.program.repository", "gripfast.host.search.line_search", "gripfast.builtin.write"}
     assert not found & unneeded
 
 

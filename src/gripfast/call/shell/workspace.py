@@ -9,7 +9,7 @@ from gripfast.text.below import is_below
 
 # A path that may lie elsewhere: absolute, or with a step up, wherever in the word it may begin.
 # A `/` after a wildcard or a closing bracket goes on with a relative path: `src/**/*.ts`.
-_ELSEWHERE = re.compile(r"(?:^|[^\w.\-/*?\]}])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)")
+_ELSEWHERE = r"(?:^|[^\w.\-/*?\]}])/|(?:^|[^\w.\-])\.\.(?:/|$)|/\.\.(?:/|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Workspace:
 
     def outside(self, word: str) -> bool:
         """Whether a word of a command may name a place outside; yes if in doubt."""
-        if _ELSEWHERE.search(word) is None:
+        if re.search(_ELSEWHERE, word) is None:
             return False
         return word != "/dev/null" and not self._below_a_root(word)
 

@@ -17,7 +17,7 @@ from gripfast.host.kernel.regular import READ_FLAGS
 
 STRAY_PREFIX = ".gripfast-"
 STRAY_SUFFIX = ".tmp"
-_STRAY = re.compile(r"\.gripfast-[0-9a-f]{16}\.tmp")  # only what `_stray_name` makes: others may be the user's
+_STRAY = r"\.gripfast-[0-9a-f]{16}\.tmp"  # only what `_stray_name` makes: others may be the user's
 _STRAY_AGE = 5.0  # seconds: the writer of a younger one may not have locked it yet
 _LOCK_WAIT = 30.0
 _LISTED = 20_000
@@ -236,7 +236,7 @@ def sweep_strays(dir_fd: int) -> int:
         with os.scandir(fd) as entries:
             names = [entry.name for _, entry in zip(range(_LISTED), entries, strict=False)]
         for name in names:
-            if _STRAY.fullmatch(name) and _is_stray(fd, name):
+            if re.fullmatch(_STRAY, name) and _is_stray(fd, name):
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=fd)
                     swept += 1

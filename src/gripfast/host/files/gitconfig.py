@@ -10,9 +10,9 @@ from typing import TypeAlias
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
 
-_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"([^"\\\n]*)")?\][ \t]*\Z')
-_SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t]*\Z")
-_WORKTREE = re.compile(r"[ \t]*worktree[ \t]*(?:=(.*))?\Z", re.IGNORECASE)
+_SECTION = r'\[([A-Za-z0-9.-]+)(?:[ \t]+"([^"\\\n]*)")?\][ \t]*\Z'
+_SETTING = r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t]*\Z"
+_WORKTREE = r"(?i)[ \t]*worktree[ \t]*(?:=(.*))?\Z"
 _HARMLESS = frozenset(
     [
         *(
@@ -36,13 +36,11 @@ _HARMLESS = frozenset(
     ]
 )
 # Sections of which git reads nothing that it runs. A signing key is left out: it goes to the program that signs.
-_HARMLESS_SECTIONS = re.compile(r"(?:color|column|advice)\.(?:\*\.)?[a-z0-9-]+|user\.(?!signingkey)[a-z0-9-]+")
+_HARMLESS_SECTIONS = r"(?:color|column|advice)\.(?:\*\.)?[a-z0-9-]+|user\.(?!signingkey)[a-z0-9-]+"
 # A program, or a transport that is one: `ext::sh -c ...`, or anything that names a `git-remote-...`; or an option of
 # one, since git and others pass names and values on as arguments.
-_RUNS = re.compile(
-    r"\s*(?:[!-]|[A-Za-z0-9+.-]*::|(?!(?:https?|ssh|git|git\+ssh|ssh\+git|ftps?|file)://)[\w+.-]+://)", re.I
-)
-_OPTION_AS_HOST = re.compile(r"(?:://|@)-")
+_RUNS = r"(?i)\s*(?:[!-]|[A-Za-z0-9+.-]*::|(?!(?:https?|ssh|git|git\+ssh|ssh\+git|ftps?|file)://)[\w+.-]+://)"
+_OPTION_AS_HOST = r"(?:://|@)-"
 # Where git fetches from and pushes to; a push to a directory runs the hooks in it.
 _PLACES = frozenset("remote.*.url remote.*.pushurl branch.*.remote branch.*.pushremote submodule.*.url".split())
 # These turn a repository that is there already into another one, or its next push into one that deletes.
@@ -76,10 +74,10 @@ class _Line:
         if not self.name:
             return True
         # A word without a value may be what is left of a line that went on.
-        known = self.shape in _HARMLESS or (self.value and _HARMLESS_SECTIONS.fullmatch(self.shape) is not None)
-        if not known or self.value is None or _RUNS.match(self.value):
+        known = self.shape in _HARMLESS or (self.value and re.fullmatch(_HARMLESS_SECTIONS, self.shape) is not None)
+        if not known or self.value is None or re.match(_RUNS, self.value):
             return False
-        if _OPTION_AS_HOST.search(self.value) or _RUNS.match(self.between):
+        if re.search(_OPTION_AS_HOST, self.value) or re.match(_RUNS, self.between):
             return False
         return self.shape not in _PLACES or not leads_astray(self.value)
 
@@ -121,7 +119,7 @@ def _without_empty_sections(lines: Sequence[_Line], old: Sequence[_Line]) -> lis
     left: list[_Line] = []
     is_empty = True
     for line in reversed(lines):
-        is_header = not line.name and _SECTION.match(line.text.strip()) is not None
+        is_header = not line.name and re.match(_SECTION, line.text.strip()) is not None
         if not (is_header and is_empty and line.text.strip() not in there):
             left.append(line)
         is_empty = is_header or (is_empty and not line.name)
@@ -154,10 +152,10 @@ def _lines(text: str) -> Iterator[_Line]:
         plain = line.removesuffix("\r")
         if not plain.strip() or plain.lstrip()[:1] in "#;":
             yield _Line(line)
-        elif header := _SECTION.match(plain.strip()):
+        elif header := re.match(_SECTION, plain.strip()):
             section = (header[1].lower(), header[2])
             yield _Line(line)
-        elif section is not None and (setting := _SETTING.match(plain)):
+        elif section is not None and (setting := re.match(_SETTING, plain)):
             middle, key = "" if section[1] is None else ".*", setting[1].lower()
             name = ".".join(filter(None, (section[0], section[1], key)))
             shape, shown = f"{section[0]}{middle}.{key}", _name(section, plain)
@@ -191,7 +189,7 @@ def without_worktree_outside(text: str, directory: str, roots: Sequence[str]) ->
     kept: list[str] = []
     led: list[str] = []
     for line in text.split("\n"):
-        setting = _WORKTREE.match(line)
+        setting = re.match(_WORKTREE, line)
         if setting is None or _is_inside((setting[1] or "").strip(), directory, roots):
             kept.append(line)
         else:

@@ -22,9 +22,9 @@ _HOOKS = (
     "post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate "
     "fsmonitor-watchman p4-changelist p4-prepare-changelist p4-post-changelist p4-pre-submit post-index-change"
 ).split()
-_INCLUDES = re.compile(r"include(?:if\.\*)?\.path\Z")
+_INCLUDES = r"include(?:if\.\*)?\.path\Z"
 # Settings whose value is a command.
-_COMMANDS = re.compile(
+_COMMANDS = (
     r"(?:core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor"
     r"|gpg(?:\.\*)?\.program|gpg\.\*\.defaultkeycommand|filter\.\*\.(?:clean|smudge|process)"
     r"|diff\.(?:external|\*\.command|\*\.textconv)|interactive\.difffilter|merge\.\*\.driver"
@@ -32,7 +32,7 @@ _COMMANDS = re.compile(
     r"|remote\.\*\.(?:uploadpack|receivepack|vcs)|uploadpack\.packobjectshook|tar\.\*\.command"
     r"|trailer\.\*\.(?:command|cmd)|sendemail(?:\.\*)?\.(?:smtpserver|sendmailcmd|tocmd|cccmd|headercmd))\Z"
 )
-_BETWEEN_WORDS = re.compile(r"""[\s'"`;|&()<>=!]+""")
+_BETWEEN_WORDS = r"""[\s'"`;|&()<>=!]+"""
 _LARGEST, _DEEPEST, _MOST = 1 << 20, 10, 500
 
 _Stamp = tuple[int, int, int, int]
@@ -73,14 +73,14 @@ class NamedByGit:
 
     def _in_file(self, file: str, top: str, deep: int) -> Iterator[str]:
         for shape, value in self._settings(file) if deep else ():
-            if _INCLUDES.match(shape):
+            if re.match(_INCLUDES, shape):
                 included = _path(value, os.path.dirname(file))
                 yield included
                 yield from self._in_file(included, top, deep - 1)
             elif shape == "core.hookspath":
                 yield from (f"{_path(value, top)}/{name}" for name in _HOOKS)
-            elif _COMMANDS.match(shape):
-                words = (word for word in _BETWEEN_WORDS.split(value) if "/" in word)
+            elif re.match(_COMMANDS, shape):
+                words = (word for word in re.split(_BETWEEN_WORDS, value) if "/" in word)
                 yield from (place for word in words if not os.path.isdir(place := _path(word, top)))
 
     def _settings(self, file: str) -> tuple[tuple[str, str], ...]:
@@ -98,7 +98,7 @@ class NamedByGit:
 
 
 def _matters(shape: str) -> bool:
-    return shape == "core.hookspath" or bool(_INCLUDES.match(shape) or _COMMANDS.match(shape))
+    return shape == "core.hookspath" or bool(re.match(_INCLUDES, shape) or re.match(_COMMANDS, shape))
 
 
 def _homes(directory: str) -> tuple[str, ...]:

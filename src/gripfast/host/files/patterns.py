@@ -5,22 +5,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from gripfast.errors import InvalidArgument
 from gripfast.records import dataclass
 from gripfast.text.fold import folded, foldings
-from gripfast.text.patterns import closing
+from gripfast.text.patterns import closing, is_always_good
 
 MOST_PATTERNS = 1000
 MOST_CHARACTERS = 512 * 1024  # of all of them, compiled; a hostile workspace may bring some
 _PLAIN_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.~-]*(?<!\.)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _PathPattern:
+    """A pattern as it was written, and the glob that it means."""
+
     text: str
-    regex: re.Pattern[str]
-    absolute: bool
+    glob: str
+
+    @cached_property
+    def absolute(self) -> bool:
+        return self.glob.startswith("/")
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        return closing(self.glob)
 
 
 class Patterns:
@@ -34,7 +44,7 @@ class Patterns:
         self.texts = tuple(patterns)
         if len(self.texts) > MOST_PATTERNS:
             raise InvalidArgument(f"{len(self.texts)} path patterns; at most {MOST_PATTERNS} are allowed")
-        self._all = list(_compiled(self.texts))
+        self._all = list(_checked(self.texts))
         self._names = frozenset(folded(text) for text in self.texts if _PLAIN_NAME.fullmatch(text))
         self._others = [pattern for pattern in self._all if not _PLAIN_NAME.fullmatch(pattern.text)]
 
@@ -53,23 +63,24 @@ class Patterns:
         return None
 
 
-def _compiled(texts: Iterable[str]) -> Iterator[_PathPattern]:
+def _checked(texts: Iterable[str]) -> Iterator[_PathPattern]:
+    """The patterns. Those of a usual form are compiled when they are first used: most are about writing."""
     room = MOST_CHARACTERS
     for text in texts:
-        for pattern in _compile(text):
-            room -= len(pattern.regex.pattern)
+        for pattern in _patterns(text):
+            if not is_always_good(pattern.glob):
+                room -= len(_compiled(pattern).pattern)
             yield pattern
         if room < 0:
             raise InvalidArgument("the path patterns are too many and too long; write fewer alternatives")
 
 
-def _compile(text: str) -> list[_PathPattern]:
+def _patterns(text: str) -> list[_PathPattern]:
     if not text.strip("/") or "\0" in text:
         raise InvalidArgument(f"the path pattern {text!r} names nothing; give a name or a glob")
     glob = os.path.expanduser(text)
-    if not glob.startswith("/"):
-        return [_PathPattern(text, _closing(glob, text), False)]
-    return [_PathPattern(text, _closing(spelling, text), True) for spelling in {glob, _real_head(glob)}]
+    spellings = {glob, _real_head(glob)} if glob.startswith("/") else {glob}
+    return [_PathPattern(text, spelling) for spelling in spellings]
 
 
 def _real_head(glob: str) -> str:
@@ -82,8 +93,8 @@ def _real_head(glob: str) -> str:
     return "/".join([head.rstrip("/"), *parts[literal:]])
 
 
-def _closing(glob: str, text: str) -> re.Pattern[str]:
+def _compiled(pattern: _PathPattern) -> re.Pattern[str]:
     try:
-        return closing(glob)
+        return pattern.regex
     except InvalidArgument as fault:
-        raise InvalidArgument(f"the path pattern {text[:200]!r}: {fault.message}") from None
+        raise InvalidArgument(f"the path pattern {pattern.text[:200]!r}: {fault.message}") from None

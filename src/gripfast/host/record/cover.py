@@ -13,15 +13,18 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gripfast.host.files.tree_index import IndexEntry
 from gripfast.host.files.watch import Mark, PathChange, Watch
 from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.record.calls import PathDelta
 from gripfast.host.record.contents import Contents
-from gripfast.host.record.git_blobs import GitBlobs
 from gripfast.host.record.shelf import RecordOptions
 from gripfast.host.record.states import ABSENT, PathState, state_of
+
+if TYPE_CHECKING:
+    from gripfast.host.record.git_blobs import GitBlobs
 
 _HASHED_AT_ONCE = 2_000  # files a command changed whose content is read before its answer; more are read afterwards
 _MOST_WAITED = 10.0  # seconds the first command waits, as long as one file after the other is covered
@@ -79,6 +82,8 @@ class Cover:
 
     def _build(self, watch: Watch) -> None:
         try:
+            from gripfast.host.record.git_blobs import GitBlobs  # noqa: PLC0415 - loaded with the first command
+
             self._mark = watch.mark()
             self._git = [(root, GitBlobs(root)) for root in self._roots]
             self._ignored = tuple(name for _, git in self._git for name in git.ignored())

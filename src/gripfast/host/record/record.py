@@ -45,7 +45,7 @@ _LONG = 4096  # characters of arguments that stand in the line itself
 _LONGEST_ANSWER = 1 << 16  # characters of an answer that are kept
 _NAMED = 10  # paths that an answer names
 
-_BY_HASH = re.compile(r"sha256:([0-9a-f]{64}) \(")
+_BY_HASH = r"sha256:([0-9a-f]{64}) \("
 
 _AS_LINE = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -215,7 +215,7 @@ class Record:
 
     def arguments(self, call: RecordedCall) -> str:
         """The arguments of a call, also where the line has only their hash."""
-        named = _BY_HASH.match(call.arguments)
+        named = re.match(_BY_HASH, call.arguments)
         data = self.contents.get(named[1]) if named else None
         return call.arguments if data is None else data.decode("utf-8", "replace")
 

@@ -16,11 +16,11 @@ from gripfast.host.kernel.folders import folders
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.records import dataclass
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z")
+_SAFE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}\Z"
 _UNFINISHED = "unfinished"
 _TAIL = 64 * 1024
 # Quotes inside texts are escaped in the file, so this is never a part of one.
-_TIME = re.compile(rb',"time":([0-9]+(?:\.[0-9]+)?),')
+_TIME = rb',"time":([0-9]+(?:\.[0-9]+)?),'
 _DAY = 86_400.0
 _TIDY_SECONDS = 600.0
 
@@ -40,7 +40,7 @@ def workspace_directory(root: str) -> Path:
 
 
 def session_directory(root: str, session: str) -> Path:
-    name = session if _SAFE.match(session) else hashlib.sha256(session.encode()).hexdigest()[:32]
+    name = session if re.match(_SAFE, session) else hashlib.sha256(session.encode()).hexdigest()[:32]
     return workspace_directory(root) / name
 
 
@@ -95,7 +95,7 @@ def all_sessions(most: int = 500) -> list[RecordedSession]:
 def recorded_session(place: str) -> RecordedSession | None:
     """The session with this `place`; None if there is none, or its record can't be read."""
     workspace, _, name = place.partition("/")
-    if not _SAFE.match(workspace) or not _SAFE.match(name):
+    if not re.match(_SAFE, workspace) or not re.match(_SAFE, name):
         return None
     file = state_directory() / "record" / workspace / name / "calls.jsonl"
     try:
@@ -127,7 +127,7 @@ def last_used(directory: Path) -> float:
     try:
         with open(file, "rb") as opened:
             opened.seek(max(0, os.fstat(opened.fileno()).st_size - _TAIL))
-            times = _TIME.findall(opened.read())
+            times = re.findall(_TIME, opened.read())
     except OSError:
         return 0.0
     return float(times[-1]) if times else _changed(file)

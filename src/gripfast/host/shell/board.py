@@ -43,7 +43,7 @@ _LOOKED = "looked"  # its time says when somebody looked last
 _LOOKING_SECONDS = 5.0
 _RECENT = 60.0  # seconds within which a new lock file may not be locked yet
 _ENDED_MOST = 10  # ended shells of one session that stay listed
-_ID = re.compile(r"[0-9a-f]{16}-[a-z]+_[0-9]{1,6}\Z")
+_ID = r"[0-9a-f]{16}-[a-z]+_[0-9]{1,6}\Z"
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
 
@@ -152,7 +152,7 @@ class RunningShells:
         """How many bytes a shell has printed, and the last of them as copied so far. Asks its session to go on
         copying."""
         self.looks()
-        data = _load(f"{id}.out") if _ID.match(id) else None
+        data = _load(f"{id}.out") if re.match(_ID, id) else None
         size, _, tail = (data or b"0\n").partition(b"\n")
         return (int(size), tail) if size.isdigit() else (0, b"")
 
@@ -167,7 +167,7 @@ class RunningShells:
 
     def end(self, id: str) -> RunningShell:
         """Asks the session of a shell to end it and everything it started. Raises NotFound if it does not run."""
-        one = _read(f"{id}.json") if _ID.match(id) else None
+        one = _read(f"{id}.json") if re.match(_ID, id) else None
         if one is None or one.ended_at is not None or not is_alive(_directory(), one.owner):
             raise NotFound("this shell has ended")
         _put(f"{id}.end", b"")
@@ -250,7 +250,7 @@ def _read(name: str) -> RunningShell | None:
         one = RunningShell(**{field: value[field] for field in RunningShell.__slots__})
     except (ValueError, KeyError, TypeError):
         return None
-    return one if _ID.match(one.id) and name == f"{one.id}.json" else None
+    return one if re.match(_ID, one.id) and name == f"{one.id}.json" else None
 
 
 def _remove(*names: str) -> None:

@@ -59,8 +59,8 @@ QUIET: Mapping[str, str] = {
 # bash must cut a line into characters as the recogniser did: in GBK or Shift_JIS a `\\` can be half of one.
 _SPEECH = ("LC_ALL", "LC_CTYPE", "LANG")
 # A login in an address, as in GOPROXY=https://user:password@host
-_LOGIN = re.compile(r"://[^/\s,|]*@")
-_UTF8 = re.compile(r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?")
+_LOGIN = r"://[^/\s,|]*@"
+_UTF8 = r"|C|POSIX|.*\.(?i:utf-?8)(?:@.*)?"
 
 
 def command_environment(
@@ -164,11 +164,11 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 def _harmless(name: str, value: str) -> bool:
     if "\0" in value or not name or _matches(name.upper(), NEVER):
         return False
-    if name in _SPEECH and not _UTF8.fullmatch(value):
+    if name in _SPEECH and not re.fullmatch(_UTF8, value):
         return False
     if name.lower().endswith("_proxy") and "@" in value:  # a proxy's address may carry a password without a scheme
         return False
-    return _LOGIN.search(value) is None
+    return re.search(_LOGIN, value) is None
 
 
 def _leads_into(value: str, places: tuple[str, ...]) -> bool:

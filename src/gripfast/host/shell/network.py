@@ -15,7 +15,7 @@ Addresses: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 AnyAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 NetworkSetting: TypeAlias = Literal["on", "off"] | Sequence[str]
 
-_NAME = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_NAME = r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*"
 _MOST_SHOWN = 6
 
 
@@ -80,7 +80,7 @@ def parse_network(setting: NetworkSetting) -> Network:
 
 def _checked(text: str) -> str:
     name = plain_name(text)
-    if name is None or not _NAME.fullmatch(name):
+    if name is None or not re.fullmatch(_NAME, name):
         raise InvalidArgument(
             f"`network`: {text!r} is not a name; write example.org, *.example.org or an address such as 10.0.0.0/8"
         )

@@ -21,14 +21,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gripfast.errors import Internal, NotFound
 from gripfast.host.kernel.regular import READ_FLAGS
 from gripfast.host.program.places import cache_directory
-from gripfast.host.search.line_search import LONGEST_LINE, LineSearch, Query, check_pattern
 from gripfast.host.stores.collector import Collector
 from gripfast.host.stores.database import Database, closing_fd
 from gripfast.records import dataclass
+
+if TYPE_CHECKING:
+    from gripfast.host.search.line_search import LineSearch
 
 QUOTA = 4 * 1024**3
 TTL = 7 * 24 * 3600.0
@@ -38,7 +41,7 @@ _SAMPLE = 64 * 1024  # bytes of head and of tail in the key by which equal files
 _PIECE = 1024 * 1024
 _STRAY_AGE = 60.0  # seconds: a writer locks its file right after making it
 _TOMBSTONES = 10_000
-_REF = re.compile(r"[0-9a-f]{16}")
+_REF = r"[0-9a-f]{16}"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS blobs(
     id INTEGER PRIMARY KEY, key BLOB NOT NULL, size INTEGER NOT NULL, name TEXT, data BLOB);
@@ -87,7 +90,7 @@ class EmbeddedStore:
         return BlobWriter(self, session, self._directory / "files", self._quota)
 
     def find(self, session: str, ref_id: str) -> StoredBlob:
-        if not _REF.fullmatch(ref_id):
+        if not re.fullmatch(_REF, ref_id):
             raise unknown_ref(ref_id)
         with self._index.reading() as db:
             row = db.execute(
@@ -123,6 +126,13 @@ class EmbeddedStore:
         after: int,
         max_matches: int,
     ) -> LineSearch:
+        from gripfast.host.search.line_search import (  # noqa: PLC0415 - few sessions search what they stored
+            LONGEST_LINE,
+            LineSearch,
+            Query,
+            check_pattern,
+        )
+
         check_pattern(pattern)
         query = Query(pattern, regex, before, after, max_matches)
         if stored.name is not None and size == stored.size and longest_line <= LONGEST_LINE:

@@ -199,4 +199,4 @@ class _Client:
 
 def _is_doubtful(answer: Answer) -> bool:
     """Whether the answer says that it was given without the store."""
-    return "[not saved for other servers" in answer.text
+    return "neither use nor update what the servers share" in answer.text

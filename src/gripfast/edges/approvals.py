@@ -259,8 +259,9 @@ def bounded(text: str, most: int = LARGEST_SHOWN) -> str:
 
 def _still_waiting(asked: QueuedQuestion, question: Question, note: str, command: str) -> WaitingForApproval:
     return WaitingForApproval(
-        f"waiting for approval {asked.id}; call again. It was asked because: {escaped(question.reason)}. {note}The "
-        f"user can answer with `{escaped(command)}`",
+        f"waiting for approval {asked.id}; call again, with the same arguments, when the user has answered; do other "
+        f"work meanwhile. It was asked because: {escaped(question.reason)}. {note}The user can answer with "
+        f"`{escaped(command)}`",
         details={"id": asked.id},
     )
 

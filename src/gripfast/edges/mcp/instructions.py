@@ -16,7 +16,10 @@ _LINES: tuple[tuple[frozenset[str], str], ...] = (
         frozenset({"Bash"}),
         "Bash keeps its directory between calls, but not its variables, and says which files changed.",
     ),
-    (frozenset(), "A final note in [brackets] says what an answer leaves out and which call continues it."),
+    (
+        frozenset(),
+        "A note in [brackets] says what an answer leaves out and which call continues it; «NAME» is a hidden secret.",
+    ),
 )
 
 

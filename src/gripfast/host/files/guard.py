@@ -196,7 +196,7 @@ class ReadLog:
         if seen is None and data is not None and is_binary(data):
             raise BinaryNotSupported(f"`{shown}` {NO_TEXT}")
         if seen is None:
-            raise NotRead(f"`{shown}` exists but was not read in this session; read it first")
+            raise NotRead(f"`{shown}` exists but was not read in this session (`cat` does not count); read it first")
         digest = digest_of(data) if data is not None and len(data) <= HASHED_BYTES else None
         if not seen.still(identity, digest):
             self._doubt(seen)

@@ -113,6 +113,18 @@ COMMANDS = {
     "an archive": "tar cf t.tar a deep; rm -r deep; tar xf t.tar; echo y > deep/new",
     "a copy": "cp -r deep copy; cp a copy/a",
     "a read-only directory": "chmod 555 deep/er; chmod 500 deep",
+    "a link to a new directory in the place of one": "rm -r deep; mkdir -p z/er; ln -s z deep; echo e > z/er/c",
+    "a directory moved, a link in its place": "mv deep z; ln -s z deep; echo e > deep/er/c; rm a",
+    "a link in the place of a directory below": "mv deep/er z; ln -s ../z deep/er; echo e > z/c; echo e > z/d",
+    "a link to the workspace in the place of a directory": "rm -r deep; ln -s . deep; mkdir er; echo e > er/c",
+    "links outside in the place of directories": "rm -r deep empty; ln -s /etc deep; ln -s /usr empty",
+    "links to each other in the place of directories": "rm -r deep empty; ln -s empty deep; ln -s deep empty",
+    "directories that change places by links": "mv deep t; mv empty deep; ln -s t empty; echo e > empty/er/c",
+    "a directory in the place of a link": "rm link out; mkdir link; cp -r deep out; echo x > link/a; ln -s ../a out",
+    "a directory in the place of a link to it": "ln -s deep d; rm d; mv deep d; ln -s d/er deep; echo x > deep/c",
+    "hard links in the place of files": "ln -f a b; ln a deep/er/d; echo x >> deep/er/d; ln -f run a",
+    "hard links of one file that is written": "ln a h1; ln a deep/h2; rm a; echo x > h1; mkdir a; ln h1 a/h3",
+    "files and directories that change places": "mv a t; mv deep a; mv t deep; echo x >> a/er/c; echo x >> deep",
     "everything": "rm -rf ./*; echo x > only",
 }
 

@@ -57,6 +57,21 @@ async def test_a_directory_that_may_not_be_read_is_refused_by_name_and_the_rest_
     assert (root / "b.txt").read_text() == "b\n"
 
 
+async def test_a_link_to_a_closed_directory_in_the_place_of_one_does_not_stop_the_undo(
+    root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "closed" / "er").mkdir(parents=True, mode=0o755)
+    (tmp_path / "closed").chmod(0o555)
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "deep" / "er" / "a").write_text("a\n")
+    before = tree_of(root)
+    with powerless():
+        async with opened(root) as session:
+            await bash(session, f"rm -r deep; ln -s {tmp_path}/closed deep")
+            result = await session.undo()
+    assert (result.refused, tree_of(root)) == ((), before)
+
+
 # --- commands that come before everything is covered ---
 
 

@@ -264,7 +264,10 @@ class Watch:
             dirty[f"{directory}/{name}"] = None
 
     def _look(self, path: str) -> None:
-        """Compares one path with the index."""
+        """Compares one path with the index. An event may have the old name of a directory that was moved: where a
+        link is in its place now, that name leads to what belongs to another path."""
+        if not self._is_directory(path.rpartition("/")[0]):
+            return
         now, before = entry_of(path), self._index.get(path)
         if before is not None and before.is_directory and now is not None and not _is_still(before, now):
             self._forget(path)
@@ -276,6 +279,10 @@ class Watch:
         self._put(path, before, now)
         if now.is_directory and path not in self._watch_of:
             self._scan(path)
+
+    def _is_directory(self, path: str) -> bool:
+        entry = self._index.get(path)
+        return path in self._roots or (entry is not None and entry.is_directory)
 
     def _put(self, path: str, before: IndexEntry | None, now: IndexEntry) -> None:
         if before is None or not before.same(now):

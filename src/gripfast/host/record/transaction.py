@@ -96,12 +96,17 @@ class Transaction:
         return tuple(self._steps)
 
     def _lock(self) -> None:
-        above = sorted({step.path.rpartition("/")[0] for step in self._steps})
-        for directory in above[:_MOST_LOCKS]:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-                self._held.callback(os.close, fd)
-                self._held.enter_context(locked(fd, directory))
+        """Locks each directory once, found without following links. A second mount may give it another name."""
+        held: set[tuple[int, int]] = set()
+        above = {step.path.rpartition("/")[0]: step for step in self._steps}
+        for directory in sorted(above)[:_MOST_LOCKS]:
+            with _entry(self._fs, above[directory], self._steps) as place:
+                if place is None or place.missing:
+                    continue
+                found = os.fstat(place.dir_fd)
+                if (found.st_dev, found.st_ino) not in held:
+                    held.add((found.st_dev, found.st_ino))
+                    self._held.enter_context(locked(place.dir_fd, directory))
 
     def _keep(self, place: ResolvedPath | None, step: Step) -> None:
         """Both contents must be in the store: one to do it, the other to take it back."""

@@ -216,7 +216,9 @@ class _UndoPlan:
     def _closed(self, directory: str) -> str | None:
         """Why nothing can be put back in a directory that is there, by its permissions."""
         every = os.R_OK | os.W_OK | os.X_OK
-        if not os.path.isdir(directory) or os.access(directory, every, effective_ids=True):
+        if not os.path.isdir(directory) or os.path.realpath(directory) != directory:
+            return None  # nothing, or a link on the way, which goes first
+        if os.access(directory, every, effective_ids=True):
             return None
         return f"you may not read and write `{escaped(self._record.fs.show_real(directory))}`; chmod u+rwx it first"
 

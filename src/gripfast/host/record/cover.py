@@ -1,7 +1,7 @@
 """Cover: what every file of the workspace held, so that what a command did to it can be taken back.
 
-Files that are as git's index has them need no copy: git has their content. The others are copied once in the
-background, those that were changed last first. What git ignores is not covered.
+Files that are as git's index has them need no copy if git has their content, and in this form. The others are
+copied once in the background, those that were changed last first. What git ignores is not covered.
 """
 
 from __future__ import annotations
@@ -88,7 +88,12 @@ class Cover:
             self._git = [(root, GitBlobs(root)) for root in self._roots]
             self._ignored = tuple(name for _, git in self._git for name in git.ignored())
             self._ignored_set = frozenset(name.rstrip("/") for name in self._ignored)
-            rest = [found for found in watch.entries() if not self._is_known_to_git(*found)]
+            entries = watch.entries()
+            for root, git in self._git:
+                files = {path: entry for path, entry in entries if entry.is_file and path.startswith(f"{root}/")}
+                held = git.held(files)
+                self._objects |= {path: (_stamp(files[path]), oid, git) for path, oid in held.items()}
+            rest = [found for found in entries if found[0] not in self._objects]
             for path, entry in sorted(rest, key=lambda found: found[1].mtime_ns, reverse=True):
                 if self._closed:
                     return
@@ -97,17 +102,6 @@ class Cover:
                     self._copy(path, entry)
         finally:
             self._done.set()
-
-    def _is_known_to_git(self, path: str, entry: IndexEntry) -> bool:
-        if not entry.is_file:
-            return False
-        for root, git in self._git:
-            if path.startswith(f"{root}/"):
-                oid = git.clean(path, entry)
-                if oid is not None:
-                    self._objects[path] = (_stamp(entry), oid, git)
-                return oid is not None
-        return False
 
     def is_ignored(self, path: str) -> bool:
         if not self._ignored_set:
@@ -206,7 +200,10 @@ class Cover:
         if blob is None or blob[0] != stamp:
             return None
         data = blob[2].read(blob[1])
-        return self._contents.put(data) if data is not None and len(data) == stamp[1] else None
+        if data is None or len(data) != stamp[1]:
+            self._faults[path] = "git no longer has its content"
+            return None
+        return self._contents.put(data)
 
     def _reason(self, path: str, entry: IndexEntry) -> str:
         if path in self._faults:
@@ -233,7 +230,9 @@ class Cover:
         """A file as it is now, its content in the store unless it is too large."""
         try:
             fd = os.open(path, READ_FLAGS)
-        except OSError:
+        except OSError as error:
+            if isinstance(error, PermissionError):
+                self._faults[path] = "you may not read it"
             return _lstat(path)
         try:
             found = os.fstat(fd)

@@ -13,7 +13,7 @@ import select
 import struct
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -48,12 +48,45 @@ class GitBlobs:
             with contextlib.suppress(OSError, ValueError, struct.error, IndexError):
                 self._entries = dict(_index_entries(directory / "index"))
 
-    def clean(self, path: str, entry: IndexEntry) -> str | None:
-        """The object that holds a file's content, if the file is what the index says."""
+    def held(self, files: Mapping[str, IndexEntry]) -> dict[str, str]:
+        """The object that holds a file's content, by path, for files that are what the index says. Not for those that
+        git keeps in another form, such as with other line ends: the size tells, or an attribute."""
+        clean = {path: oid for path, entry in files.items() if (oid := self._clean(path, entry)) is not None}
+        sizes = self._sizes(frozenset(clean.values()))
+        converted = _converted_below(files)
+        return {
+            path: oid
+            for path, oid in clean.items()
+            if sizes.get(oid) == files[path].size and not (converted and is_below(path, *converted))
+        }
+
+    def _clean(self, path: str, entry: IndexEntry) -> str | None:
         found = self._entries.get(path[len(self._root) + 1 :])
         if found is None or found[:3] != (entry.mtime_ns, entry.size, entry.inode & 0xFFFFFFFF):
             return None
         return found[3]
+
+    def _sizes(self, objects: Collection[str]) -> dict[str, int]:
+        """The size of each of these objects that git has. One that was pruned, or never fetched, is not in it; where
+        git gives up at a missing one, those after it are not either."""
+        directory = _git_directory(self._root)
+        if not objects or not self._git or directory is None or not waits_for_nobody(str(directory)):
+            return {}
+        arguments = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"]
+        try:
+            done = subprocess.run(
+                [self._git, *_SAFE, *arguments],
+                cwd=self._root,
+                env=_environment(),
+                input="".join(f"{oid}\n" for oid in objects).encode(),
+                capture_output=True,
+                timeout=_LIST_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        rows = (line.decode().split() for line in done.stdout.splitlines())
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
     def ignored(self) -> tuple[str, ...]:
         """Absolute paths that git ignores; directories end with a slash."""
@@ -135,6 +168,7 @@ def _environment() -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C",
@@ -170,6 +204,16 @@ def _content(file: Path) -> bytes | None:
     return beginning_of(os.path.realpath(file), _LARGEST)
 
 
+def _converted_below(paths: Iterable[str]) -> tuple[str, ...]:
+    """The directories whose own `.gitattributes` may make files differ from their objects even at the same size."""
+    files = (path for path in paths if path.endswith("/.gitattributes"))
+    return tuple(os.path.dirname(file) for file in files if _names_conversion(_content(Path(file)) or b""))
+
+
+def _names_conversion(text: bytes) -> bool:
+    return b"filter" in text or b"working-tree-encoding" in text
+
+
 def _may_filter(root: str, directory: Path) -> bool:
     """Whether files may differ from their objects even at the same size: filters, or another hash."""
     common = directory
@@ -177,7 +221,7 @@ def _may_filter(root: str, directory: Path) -> bool:
         common = directory / (_content(directory / "commondir") or b"").decode().strip()
     places = [Path(root, ".gitattributes"), common / "info" / "attributes", common / "config"]
     texts = [_content(place) or b"" for place in places]
-    return any(word in text for text in texts for word in (b"filter", b"objectformat", b"objectFormat"))
+    return any(_names_conversion(text) or b"objectformat" in text.lower() for text in texts)
 
 
 def _index_entries(file: Path) -> Iterator[tuple[str, tuple[int, int, int, str]]]:

@@ -209,6 +209,14 @@ def test_a_bad_pattern_is_named_before_the_file_is_opened(call: Call, parameter:
     assert parameter in message.text and pattern in message.text
 
 
+def test_forms_that_take_too_long_are_an_error(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gripfast.builtin.lisp_read_file.READ_SECONDS", 0.05)
+    (tmp_path / "deep.lisp").write_text("(\n" * 200_000)
+    assert failure(call("deep.lisp")) == "TIMEOUT"
+    assert failure(call("deep.lisp", collapsed=False, name_pattern="x")) == "TIMEOUT"
+    assert not call("deep.lisp", collapsed=False).is_error
+
+
 def test_a_pattern_that_explodes_times_out(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gripfast.builtin.lisp_read_file.PATTERN_SECONDS", 0.3)
     (tmp_path / "long.lisp").write_text(

@@ -29,6 +29,7 @@ from gripfast.messages import ImagePart, Part, TextPart
 
 LARGEST = 64 * 1024 * 1024
 PATTERN_SECONDS = 5.0  # for all forms of a call together
+READ_SECONDS = 10.0  # for the forms of a file, as a worker of outline has
 CONTEXT_LINES = 5
 
 
@@ -94,14 +95,15 @@ def lisp_read_file(
         return _image(ImagePart(data, found.media_type, found.width, found.height), real)
     text, notices = _decoded(data, fs.encoding, fs.show(path))
     dialect = dialect_of(real) or dialect_of(path.text)
+    check = _check(fs.show(path), ctx)
     try:
         if collapsed and dialect:
-            view = collapse(
-                text, dialect, wanted=_wanted(name, content, dialect, ctx), limit=limit, only_matches=only_matches
-            )
+            wanted = _wanted(name, content, dialect, ctx)
+            view = collapse(text, dialect, wanted=wanted, limit=limit, only_matches=only_matches, check=check)
             return _collapsed(real, view, bool(name or content), offset, notices)
         if dialect and (name or content):
-            notices += _places(collapse(text, dialect, wanted=_wanted(name, content, dialect, ctx), limit=0))
+            wanted = _wanted(name, content, dialect, ctx)
+            notices += _places(collapse(text, dialect, wanted=wanted, limit=0, check=check))
         if collapsed and content:
             return _filtered(real, text, content, limit, notices, ctx)
     except PatternTimeout as error:
@@ -111,6 +113,21 @@ def lisp_read_file(
     if name:
         notices.append("name_pattern works only for Lisp files; use content_pattern")
     return _raw(real, text, "text", 0, limit, notices)
+
+
+def _check(shown: str, ctx: ToolContext) -> Callable[[], None]:
+    """Ends the reading of forms that takes too long, or that nobody waits for any more."""
+    budget = Budget(READ_SECONDS, lambda: ctx.now().timestamp())
+
+    def check() -> None:
+        ctx.check_cancelled()
+        if budget.left() <= 0:
+            raise TimedOut(
+                f"the forms of `{shown}` could not be read within {READ_SECONDS:g} seconds; "
+                "use collapsed=false with an offset, or Grep"
+            )
+
+    return check
 
 
 def _pattern(parameter: str, source: str | None, budget: Budget) -> Pattern | None:

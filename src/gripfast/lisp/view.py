@@ -16,6 +16,7 @@ MAX_HEADER_LINES = 3  # the same at the top of a file; a longer comment is usual
 COMMENT_WIDTH = 200
 MAX_PROBLEMS = 50
 MAX_UNSEEN = 20
+CHECKED_EVERY = 64  # forms
 
 Wanted: TypeAlias = Callable[[Form, str], bool]
 Numbered: TypeAlias = Iterable[tuple[int, str]]
@@ -61,10 +62,12 @@ def collapse(
     wanted: Wanted | None = None,
     limit: int = 2000,
     only_matches: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> View:
     """The collapsed view of a text. `wanted(form, source)` decides which forms are shown in full; with
-    `only_matches` the others are left out, except for the in-package in force before each match."""
-    return _Collapsing(text, dialect, wanted, Page(limit), only_matches).view()
+    `only_matches` the others are left out, except for the in-package in force before each match. `check` is called
+    now and then, and raises what ends the work."""
+    return _Collapsing(text, dialect, wanted, Page(limit), only_matches).view(check)
 
 
 class Page:
@@ -120,9 +123,11 @@ class _Collapsing:
         self._counted, self._line = 0, 1
         self._context: list[tuple[int, str]] = []  # with `only`: the form in force, shown before the next match
 
-    def view(self) -> View:
+    def view(self, check: Callable[[], None]) -> View:
         end = 0
         for unit in scan(self.text, self.dialect):
+            if self.total % CHECKED_EVERY == 0:
+                check()
             self.total += 1
             self._note_fault(unit)
             if self.page.full and not self.wanted:

@@ -42,6 +42,18 @@ def run(root: Path, sandbox: str, *commands: str) -> list[Quarantined]:
     return session.taken
 
 
+SIBLINGS = (
+    "opencode.jsonc .woodpecker.yaml .drone.jsonnet .drone.star prek.toml hk.pkl .overcommit.yml captainhook.json "
+    "grumphp.yml .run/x.run.xml .externalToolBuilders/x.launch .yarnrc"
+).split()
+
+
+@pytest.mark.parametrize("sandbox", LEVELS)
+def test_other_spellings_of_what_programs_run_are_taken_out_too(sandbox: str, root: Path) -> None:
+    run(root, sandbox, f"mkdir .run .externalToolBuilders; for f in {' '.join(SIBLINGS)}; do echo x > $f; done")
+    assert [name for name in SIBLINGS if (root / name).exists()] == []
+
+
 @pytest.mark.parametrize("sandbox", LEVELS)
 @pytest.mark.parametrize(
     "where", ["node_modules/p", ".venv/p", "venv/src/p", "node_modules/a/__pycache__/p", "bare/p"]

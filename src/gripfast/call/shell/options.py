@@ -366,10 +366,11 @@ _ATTACHED = re.compile(r"-[A-Za-z]+")  # the letters before a value that is atta
 # Wherever they stand in a word: the value of an option that names a report may have a prefix.
 _RUN_BY_OTHERS = re.compile(
     r"""(?:^|[=/:,])(?:\.git|git~1|\.gitmodules|\.github|\.husky|\.vscode|\.idea|\.zed|\.devcontainer|\.claude|\.cursor|
-    \.codex|\.gemini|\.opencode|opencode\.json|\.(?:kiro|roo|windsurf|continue|amazonq|factory|qwen|junie|trae|aider|fleet|vs)|
+    \.codex|\.gemini|\.opencode|opencode\.jsonc?|\.(?:kiro|roo|windsurf|continue|amazonq|factory|qwen|junie|trae|aider|fleet|vs)|
     \.?crush\.json|\.gitpod\.yml|\.autoenv\w*|\.(?:in|out)\.zsh|\.shadowenv\.d|\.lldbinit|\.nvim\.lua|\.hg|\.sl|\.jj|\.(?:drone|woodpecker)|
     Jenkinsfile|\.envrc|\.npmrc|\.mcp\.json|\.?gripfast|\.pre-commit-config\.yaml|
     \.?lefthook(?:-local)?|\.?mise|\.mvn|\.gdbinit|\.exrc|\.nvimrc|\.dir-locals(?:-2)?|\.cargo|\.config|\.gitlab-ci\.yml|
+    \.run|\.externalToolBuilders|\.overcommit\.yml|captainhook\.json|grumphp\.yml|prek\.toml|hk\.pkl|\.yarnrc|
     \.(?:clinerules|openhands|gitea|forgejo|cirrus|semaphore|builds?)|bitbucket-pipelines|\.?appveyor|
     \.circleci|\.travis\.yml|\.buildkite|azure-pipelines\.yml|\.bash\w+|\.profile|\.inputrc|\.z(?:shrc|shenv|profile|login|
     logout)|\.(?:k|mk|c|tc)shrc|\.login|\.logout)(?:[/.]|$)""",

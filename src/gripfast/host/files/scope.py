@@ -14,15 +14,17 @@ from gripfast.text.escape import escaped
 # What nothing on this machine runs: a CI service does, after a push.
 RUN_BY_CI: tuple[str, ...] = (
     *("**/.github/workflows", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml"),
-    *".drone.yml .woodpecker.yml .woodpecker Jenkinsfile bitbucket-pipelines.yml .cirrus.yml .semaphore".split(),
+    *".drone.yml .drone.jsonnet .drone.star .woodpecker.yml .woodpecker.yaml .woodpecker".split(),
+    *"Jenkinsfile bitbucket-pipelines.yml .cirrus.yml .semaphore".split(),
     *("**/.gitea/workflows", "**/.forgejo/workflows", "appveyor.yml", ".appveyor.yml", ".builds", ".build.yml"),
 )
 _LEFTHOOK = ("lefthook", ".lefthook", "lefthook-local", ".lefthook-local")
 # Files that other programs run or obey when they next read them: never written unless the user lifts the protection.
 PROTECTED: tuple[str, ...] = (
     *".git git~1 .gitmodules .mcp.json".split(),
-    *".claude .codex .cursor .gemini .opencode opencode.json .kiro .roo .windsurf .continue .amazonq".split(),
-    *".factory .qwen .junie .trae crush.json .crush.json .aider.conf.yml".split(),
+    *".claude .codex .cursor .gemini .opencode opencode.json opencode.jsonc .kiro .roo .windsurf".split(),
+    *".continue .amazonq .factory .qwen .junie .trae crush.json .crush.json .aider.conf.yml".split(),
+    *".run .externalToolBuilders .overcommit.yml captainhook.json grumphp.yml prek.toml hk.pkl .yarnrc".split(),
     *".vscode .idea .zed .fleet .vs .devcontainer .devcontainer.json .gitpod.yml .husky".split(),
     *".envrc .npmrc .pre-commit-config.yaml mise.toml mise.local.toml .mise.toml .mise.local.toml .mise .mvn".split(),
     *("**/mise/config.toml", "**/mise/config.local.toml", "**/.config/mise.toml", "**/.config/mise"),

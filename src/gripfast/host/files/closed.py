@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 
 from gripfast.errors import SandboxViolation
 from gripfast.host.files.closed_places import ClosedPlaces
-from gripfast.host.files.gitdirs import has_more_than_git, is_repository
+from gripfast.host.files.git_data import GitData
+from gripfast.host.files.gitdirs import common_directory, has_more_than_git, is_repository
 from gripfast.host.files.patterns import Patterns
 from gripfast.host.files.scope import Scope
 from gripfast.host.files.sealed import entries_of
@@ -42,16 +43,16 @@ _WIDE_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class ClosedName:
     """A name that commands may not write (`protected`) or see (`denied`); `git` is a `.git`, of which they may write
-    a part; `repository` is a directory with another name that git would take for one; `astray` is a link to where
-    nobody looks, and `behind` is what it leads to; `turned` is a directory of other things that became a repository
-    after somebody had looked at it. `is_ci`: a protected name that only a CI service runs, and only after a push.
-    `may_move`: git may replace it by another version, which is judged afterwards."""
+    a part; `repository` is a directory with another name that git would take for one; `astray` is what leads others
+    where nobody looks, or git to write elsewhere, and `reason` says how; `turned` is a directory of other things that
+    became a repository after somebody had looked at it. `is_ci`: a protected name that only a CI service runs, and
+    only after a push. `may_move`: git may replace it by another version, which is judged afterwards."""
 
     path: str
     kind: ClosedKind
     is_link: bool = False
     is_ci: bool = False
-    behind: str = ""
+    reason: str = ""
     may_move: bool = False
 
 
@@ -78,6 +79,7 @@ class ClosedNames:
         self._outside = tuple(_outside(scope.deny, self._roots))
         self._strays = Strays(self._roots, unseen, self._is_protected)
         self._listings: dict[str, _Listing] = {}
+        self._git_data = GitData()
         self._unseal = False
         home = os.path.realpath(os.path.expanduser("~"))
         self._wide = any(is_below(home, root) for root in self._roots)
@@ -107,6 +109,7 @@ class ClosedNames:
             directory.require_unmoved()  # else all its names would seem to be gone
         found += self._astray(links)
         found += self._named_by_git(found)
+        found += self._misleading(found)
         return tuple(dict.fromkeys(found))
 
     def _named_by_git(self, found: Sequence[ClosedName]) -> list[ClosedName]:
@@ -123,7 +126,14 @@ class ClosedNames:
         self._strays.begin()
         for link, extent in links:
             if behind := self._strays.behind(link, packages=extent == "git"):
-                yield ClosedName(link, "astray", True, behind=behind)
+                yield ClosedName(link, "astray", True, reason=f"it leads to {behind}")
+
+    def _misleading(self, found: Sequence[ClosedName]) -> list[ClosedName]:
+        """What commands may have left in git directories. The one of a worktree may lie outside the roots."""
+        names = [name.path for name in found if name.kind in ("git", "repository") and not name.is_link]
+        owners = (path if os.path.isdir(path) else common_directory(path) for path in names)
+        misleading = self._git_data.look((owner for owner in owners if owner is not None), unseal=self._unseal)
+        return [ClosedName(one.path, "astray", one.is_link, reason=one.reason) for one in misleading]
 
     def _is_protected(self, path: str) -> bool:
         return self._protect.may_match(os.path.basename(path)) and self._places.protected(path) is not None

@@ -206,7 +206,7 @@ def started_git(tree: WorkTree, command: Sequence[str], **more: str) -> Generato
     if os.path.lexists(alternates):
         _require_regular(alternates, _LARGEST_INDEX)  # git would wait for a pipe
     try:
-        place = str(_empty_repository(_is_sha256(tree.common)))
+        place = str(_empty_repository(is_sha256(tree.common)))
         variables = {**_VARIABLES, "GIT_DIR": place, "GIT_OBJECT_DIRECTORY": objects, **more}
         with subprocess.Popen(
             [program, *command],
@@ -250,7 +250,8 @@ def _empty_repository(is_sha256: bool) -> Path:
     return place
 
 
-def _is_sha256(common: str) -> bool:
+def is_sha256(common: str) -> bool:
+    """Whether the objects of a repository are named by SHA-256."""
     return _SHA256.search(os.fsencode(_text(f"{common}/config"))) is not None
 
 

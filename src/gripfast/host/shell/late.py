@@ -53,8 +53,8 @@ class Protected:
     git directories that commands made: as long as one may run, they are examined at each look. `steps` are the
     programs that a rebase in progress would run. `worktrees` are the directories that git keeps for them. `loose`
     is what commands made, in this session or an earlier one: nothing is mounted there. `unseen` are the directories
-    that commands write and nobody looks through. `astray` is what leads there: paths, each with
-    what it says, and the reason to take it out."""
+    that commands write and nobody looks through. `astray` is what leads there, or leads git
+    elsewhere: paths, each with what it says, and the reason to take it out."""
 
     names: dict[str, ClosedName]
     links: dict[str, str]
@@ -98,7 +98,7 @@ def protected_now(closed: Sequence[ClosedName], loose: Made | None = None, unsee
         worktrees=frozenset(place for owner in owners for place in worktrees(owner)),
         loose={path: seen for path, seen in (loose or {}).items() if identity_of(path) == seen} | _judged(names),
         unseen=unseen,
-        astray=dict([*_links_astray(closed), *(file for owner in owners for file in _git_files(owner))]),
+        astray=dict([*_leading_astray(closed), *(file for owner in owners for file in _git_files(owner))]),
     )
 
 
@@ -106,9 +106,9 @@ def _plain(name: ClosedName) -> ClosedName:
     return replace(name, kind="repository") if name.kind == "turned" else name
 
 
-def _links_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[tuple[str, str], str]]:
-    links = (name for name in closed if name.kind == "astray")
-    return (((name.path, _target(name.path) or ""), f"it leads to {name.behind}") for name in links)
+def _leading_astray(closed: Sequence[ClosedName]) -> Iterator[tuple[tuple[str, str], str]]:
+    astray = (name for name in closed if name.kind == "astray")
+    return (((name.path, _target(name.path) or ""), name.reason) for name in astray)
 
 
 def _git_files(owner: str) -> Iterator[tuple[tuple[str, str], str]]:
@@ -285,7 +285,7 @@ def _taken(before: Protected, now: Protected, roots: Sequence[str]) -> Iterator[
         if new := steps - before.steps.get(todo, frozenset()):
             yield _without_steps(todo, new)
     for path, text in sorted(now.astray.keys() - before.astray.keys()):
-        if is_below(path, *roots) and not was_released(path):
+        if is_below(path, *roots, *now.instructions) and not was_released(path):
             yield take_out(path, now.astray[path, text])
 
 

@@ -691,6 +691,16 @@ def test_a_program_that_is_not_on_path_is_named_where_it_is(tmp_path: Path) -> N
     run(main)
 
 
+def test_a_patch_typed_into_a_shell_is_told_which_tool_takes_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with session_in(tmp_path) as session:
+            text = await bash(session, "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF")
+            assert "apply_patch is a tool" in text
+            assert "is a tool" not in await bash(session, "apply_pat")
+
+    run(main)
+
+
 def test_the_projects_environment_is_used_as_soon_as_it_is_there(tmp_path: Path) -> None:
     if choose("auto").level == "none":
         pytest.skip("no sandbox works here")

@@ -107,6 +107,14 @@ def test_what_reaches_beyond_is_asked_about_however_its_words_are_ordered(sandbo
     [
         *("rm x", "cargo build --release", "npm run build", "make -j4 test", "bash script.sh", "bash -x script.sh"),
         *("docker build .", "find . -name x", "python -m pytest", "git stash push", "gradle assembleRelease"),
+        *(
+            "git gc",
+            "git gc --auto",
+            "git reflog -5",
+            "git worktree prune",
+            "git remote prune origin",
+            "git stash pop",
+        ),
         *("curl -s https://example.org/x | python3 -m json.tool", "echo 1 | python3 -c 'print(1)'"),
     ],
 )

@@ -120,6 +120,8 @@ def _setting(key: str, value: str) -> str:
 def not_found(text: str, ended: Ended, fs: ScopedFs) -> Iterator[str]:
     """Notes on programs that were not found by name, if there is one to use instead."""
     names = dict.fromkeys(_NOT_FOUND.findall(text[-20_000:])) if "not found" in text else {}
+    if "apply_patch" in names or "applypatch" in names:
+        yield "[apply_patch is a tool and not a program: call the tool, or Edit or Write if it is not offered]"
     for name in list(names)[:_MOST]:
         found = programs_named(name, ended.directory or fs.roots[0], fs.roots)
         if found:

@@ -76,7 +76,7 @@ NOT_LIGHTLY = _listed(
 # What can't be taken back: asked about as well, unless nothing is kept.
 LOSING = _listed(
     """dd, shred, rm -*, find -delete, git stash clear, git stash drop, git clean, git reset, git filter-branch, git
-    update-ref, chmod -*, chown"""
+    update-ref, git reflog expire, git reflog delete, git prune, git gc --p*, git gc * --p*, chmod -*, chown"""
 )
 TAKEN_BACK = ["git reset *"]  # with the options of its table, which leave every file as it is
 # A shell that is given no script runs what it is fed.

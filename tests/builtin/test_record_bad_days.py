@@ -57,6 +57,45 @@ async def test_a_directory_that_may_not_be_read_is_refused_by_name_and_the_rest_
     assert (root / "b.txt").read_text() == "b\n"
 
 
+async def test_files_and_directories_that_a_command_closed_to_their_owner_are_put_back_and_closed_again(
+    root: Path,
+) -> None:
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "one").write_text("one\n")
+    (root / "f").write_text("f\n")
+    before = tree_of(root)
+    with powerless():
+        async with opened(root) as session:
+            answer = await bash(session, "echo x > f; chmod 0 d/e; chmod 0 f")
+            assert "changed f" in answer
+            await session.undo(dry_run=True)
+            assert (root / "f").stat().st_mode & 0o777 == 0
+            done = await session.undo()
+            assert (done.refused, tree_of(root)) == ((), before)
+            assert done.call is not None
+            again = await session.undo([done.call])
+            assert again.refused == () and (root / "f").stat().st_mode & 0o777 == 0
+            assert (root / "d" / "e").stat().st_mode & 0o777 == 0
+            (root / "f").chmod(0o600)
+            assert (root / "f").read_text() == "x\n"
+
+
+async def test_what_is_in_a_directory_that_a_command_closed_is_named_and_undone_once_it_is_open(root: Path) -> None:
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "one").write_text("one\n")
+    (root / "d" / "e" / "two").write_text("two\n")
+    before = tree_of(root)
+    with powerless():
+        async with opened(root) as session:
+            await bash(session, "echo x > d/one; rm d/e/two")
+            assert "undo does not cover: d (you may not look into it now" in await bash(session, "chmod 0 d")
+            done = await session.undo([1, 2])
+            assert [one.path for one in done.restored] == ["d"]
+            assert [one.path for one in done.refused] == ["d/e/two", "d/one"]
+            done = await session.undo([1])
+            assert (done.refused, tree_of(root)) == ((), before)
+
+
 async def test_a_link_to_a_closed_directory_in_the_place_of_one_does_not_stop_the_undo(
     root: Path, tmp_path: Path
 ) -> None:

@@ -174,6 +174,8 @@ class Cover:
             why = why or ("a socket, pipe or device" if after.kind == "other" else "")
             if why:
                 uncovered.append((change.path, why))
+            elif after.kind == "directory" and not os.access(change.path, os.R_OK | os.X_OK, effective_ids=True):
+                uncovered.append((change.path, "you may not look into it now, so what changed inside is not known"))
             found.append(PathDelta(change.path, before, after, why))
         if is_many:
             rows = [(change.path, change.after) for change in changes if change.after is not None]

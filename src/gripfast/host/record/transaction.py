@@ -454,6 +454,16 @@ def _chmod(place: ResolvedPath, mode: int) -> None:
         os.close(fd)
 
 
+def open_as_owner(place: ResolvedPath, found: os.stat_result) -> int:
+    """Opens a file of ours that its mode closes to us, for reading. The mode is another one only for that moment."""
+    mode = stat.S_IMODE(found.st_mode)
+    _chmod(place, mode | stat.S_IRUSR)
+    try:
+        return os.open(place.name, READ_FLAGS, dir_fd=place.dir_fd)
+    finally:
+        _chmod(place, mode)
+
+
 # --- the journal ---
 
 

@@ -17,7 +17,7 @@ from gripfast.host.record.calls import PathDelta, RecordedCall
 from gripfast.host.record.git_blobs import ignored_below
 from gripfast.host.record.record import CallEntry, Record
 from gripfast.host.record.states import ABSENT, PathState, state_at
-from gripfast.host.record.transaction import Looks, Step, Transaction
+from gripfast.host.record.transaction import Looks, Step, Transaction, open_as_owner
 from gripfast.records import dataclass
 from gripfast.text.below import is_below
 from gripfast.text.escape import escaped
@@ -75,7 +75,7 @@ def undo(
     record.collect(all=True)
     known = record.calls()
     chosen = _chosen(known, calls, since, all, [directory.real for directory in record.fs.scope.write])
-    plan = _UndoPlan(record, known, chosen, tuple(paths), save_mine is not None, by_person)
+    plan = _UndoPlan(record, known, chosen, tuple(paths), save_mine is not None, by_person, dry_run)
     numbers = tuple(call.number for call in chosen)
     saved = tuple(map(record.fs.show_real, plan.foreign))
     result = UndoResult(numbers, plan.restored(), tuple(plan.refused), dry_run, saved=saved, kept=tuple(plan.kept))
@@ -146,8 +146,10 @@ class _UndoPlan:
         paths: tuple[str, ...],
         save_mine: bool,
         by_person: bool,
+        dry_run: bool,
     ) -> None:
         self._record, self._known, self._save, self._by_person = record, known, save_mine, by_person
+        self._dry_run = dry_run
         self._places = ClosedPlaces(record.fs.scope)
         self.steps: list[Step] = []
         self.refused: list[Refused] = []
@@ -185,6 +187,8 @@ class _UndoPlan:
             now = self._now(path)
         except ToolError as error:
             return error.message
+        except PermissionError:
+            return "you may not enter its directory; undo again after chmod u+rwx of that"
         if target.is_same(now):
             return None
         reason = self._conflict(path, changes, now)
@@ -193,10 +197,11 @@ class _UndoPlan:
         if reason is None and not self._is_kept(target):
             noted = next((change.note for _, change in changes if change.note), "it is no longer in the record")
             reason = f"what it was before was not kept: {noted}"
-        reason = (
-            reason or self._closed(os.path.dirname(path)) or (self._closed(path) if now.kind == "directory" else None)
-        )
+        is_emptied = now.kind == "directory" and target.kind != "directory"
+        reason = reason or self._closed(os.path.dirname(path)) or (self._closed(path) if is_emptied else None)
         reason = reason or self._too_large(now)
+        if reason is None and now.kind == "file" and now.digest is None:
+            now, reason = self._unlocked(path, now)
         if reason is None:
             self.steps.append(Step(path, now, target, self._is_lifted(path)))
         return reason
@@ -209,6 +214,19 @@ class _UndoPlan:
             return f"its {now.size} bytes don't fit into the record any more; remove it yourself"
         self._room -= now.size
         return None
+
+    def _unlocked(self, path: str, now: PathState) -> tuple[PathState, str | None]:
+        """A file that its mode closes to us, with its content kept, so that this undo can be undone."""
+        with self._record.fs.writable_entry(path, lifted=self._is_lifted(path)) as place:
+            if place.stat is None or place.stat.st_uid != os.geteuid():
+                return now, "you may not read what is there now, and it is not yours"
+            if self._dry_run:
+                return now, None
+            fd = open_as_owner(place, place.stat)
+        try:
+            return replace(now, digest=self._record.contents.put_file(fd)), None
+        finally:
+            os.close(fd)
 
     def _is_lifted(self, path: str) -> bool:
         return self._by_person or not self._places.runs_here(path)

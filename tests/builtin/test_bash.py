@@ -473,10 +473,10 @@ def test_the_model_is_told_what_holds_its_commands(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "a hook": ("echo x > .git/hooks/pre-commit; true", ".git/hooks/pre-commit: git would run", '["' + '.git"]'),
+    "attributes": ("echo x > .git/info/attributes; true", ".git/info/attributes: git would run", '["' + '.git"]'),
     "what git follows": (
-        "mkdir .git/hooks/x || true",
-        ".git/hooks/x: git would run",
+        "mkdir .git/remotes/x || true",
+        ".git/remotes/x: git would run",
         "git -c NAME=VALUE",
     ),
     "a protected name": (
@@ -507,9 +507,10 @@ def test_a_refused_write_says_where_why_and_what_would_allow_it(name: str, tmp_p
     if choose("auto").level != "bwrap":
         pytest.skip("bubblewrap does not work here")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    for folder in (".vscode", "sub"):
+    for folder in (".vscode", "sub", ".git/remotes"):
         (tmp_path / folder).mkdir()
     (tmp_path / ".vscode" / "tasks.json").write_text("{}")
+    (tmp_path / ".git/info/attributes").write_text("")
     command, *expected = (text.replace("OUTSIDE", outside) for text in REFUSED[name])
 
     async def main() -> None:

@@ -11,7 +11,8 @@ from gripfast.host.files.witness import WITNESS
 from gripfast.host.shell.background import Background
 from gripfast.host.shell.ended import Ended, signal_name
 from gripfast.host.shell.held_roots import MovedRoot
-from gripfast.host.shell.quarantine import Quarantined
+from gripfast.host.shell.hook_tools import set_up_by
+from gripfast.host.shell.quarantine import REMOVED, Quarantined
 from gripfast.host.shell.rehearsal import Differences
 from gripfast.host.shell.shells import Shells
 from gripfast.text.colours import has_colours
@@ -65,13 +66,26 @@ def ending(ended: Ended, timeout_ms: int | None = None) -> Iterator[str]:
 
 def taken_out(items: Sequence[Quarantined], fs: ScopedFs) -> Iterator[str]:
     """Notes on what a command made that other programs would run."""
+    set_up: dict[str, list[str]] = {}
     for item in items:
-        back = f"; the user can put it back with: gripfast quarantine release {item.id}" if item.id else ""
         shown, (what, _, names) = fs.show_real(item.path), item.reason.partition(": ")
-        if what.startswith("settings that ") and names:
-            yield f"[settings taken out of {shown}: {escaped(names)} (they {escaped(what[14:])}){back}]"
+        settings = names if what.startswith("settings that ") else ""
+        back = f"; the user can put it back with: gripfast quarantine release {item.id}" if item.id else ""
+        command, place = set_up_by(item)
+        if command:
+            made = fs.show_real(place)
+            set_up.setdefault(command, []).append(f"{escaped(settings)} in {made}" if settings else made)
+        elif settings:
+            yield f"[settings taken out of {shown}: {escaped(settings)} (they {escaped(what[14:])}){back}]"
+        elif item.reason == REMOVED:
+            yield f"[put back: {shown} ({REMOVED})]"
         else:
             yield f"[taken out of the workspace: {shown} ({escaped(item.reason)}){back}]"
+    for command, places in set_up.items():
+        yield (
+            f"[not kept, since git would run it outside the sandbox: {', '.join(dict.fromkeys(places))}; "
+            f"for these hooks the user runs this once: {command}]"
+        )
 
 
 def moved_roots(moved: Sequence[MovedRoot]) -> Iterator[str]:

@@ -232,27 +232,39 @@ def _link_rows(walls: Walls) -> bytes:
 
 
 def _held(mount: Mount, stack: contextlib.ExitStack) -> int:
+    """A descriptor of what is mounted: the place itself, or the copy that lies over it."""
+    place = _held_place(mount.path, mount.identity[:2], stack)
+    return place if mount.copy is None else _held_place(mount.copy.folder, mount.copy.identity, stack)
+
+
+def _held_place(path: str, identity: tuple[int, int], stack: contextlib.ExitStack) -> int:
     """A descriptor of the place itself; what was put there meanwhile, or in place of a directory above it, is not."""
     try:
-        fd = os.open(mount.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as fault:
         if is_shortage(fault):
             raise
-        raise MisplacedError(mount.path) from None
+        raise MisplacedError(path) from None
     stack.callback(os.close, fd)
     found = os.fstat(fd)
-    if (found.st_dev, found.st_ino) != mount.identity[:2] or os.readlink(f"/proc/self/fd/{fd}") != mount.path:
-        raise MisplacedError(mount.path)
+    if (found.st_dev, found.st_ino) != identity or os.readlink(f"/proc/self/fd/{fd}") != path:
+        raise MisplacedError(path)
     return fd
 
 
 def _checks(walls: Walls, stack: contextlib.ExitStack, *, are_copies: bool) -> int:
     """A file for the broker: what must be mounted where, as fields that end with NUL. A copy is another file than
     what it is a copy of; whoever makes it has looked."""
-    mounts = ((mount.path, mount.kind, *(("-", "-") if are_copies else mount.identity[:2])) for mount in walls.mounts)
+    mounts = (
+        (mount.path, mount.kind, *(("-", "-") if are_copies else _mounted_identity(mount))) for mount in walls.mounts
+    )
     links = ((link.path, "link", link.target, "-") for link in walls.configs)
     rows = (*mounts, *links)
     return _in_memory("walls", b"".join(os.fsencode(f"{field}") + b"\0" for row in rows for field in row), stack)
+
+
+def _mounted_identity(mount: Mount) -> tuple[int, int]:
+    return mount.identity[:2] if mount.copy is None else mount.copy.identity
 
 
 def _in_memory(name: str, data: bytes, stack: contextlib.ExitStack) -> int:

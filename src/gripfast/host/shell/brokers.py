@@ -22,6 +22,7 @@ from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.environment import command_environment, command_path, users_tmpdir
 from gripfast.host.shell.git_settings import GitSettings
 from gripfast.host.shell.held_roots import HeldRoots, MovedRoot
+from gripfast.host.shell.hook_copies import HookCopies
 from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
 from gripfast.host.shell.mark import MARK, sweep_marked
@@ -33,7 +34,7 @@ from gripfast.host.shell.rehearsal import Copies, copies_for
 from gripfast.host.shell.sandbox import Sandbox, within_network
 from gripfast.host.shell.sockets import allowed_sockets
 from gripfast.host.shell.unfinished import LastLookFile
-from gripfast.host.shell.walls import Walls, walls_of, with_private_settings
+from gripfast.host.shell.walls import Walls, walls_of, with_private_hooks, with_private_settings
 from gripfast.text.below import is_below
 
 _TRIES = 5  # to build walls around places that somebody moves meanwhile
@@ -75,6 +76,7 @@ class Brokers:
         self._copies = ProtectedCopies(self._roots, self._unseen) if copied else None
         self._moved = MovedFiles(self._roots)
         self._settings: GitSettings | None = None
+        self._hooks: HookCopies | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
         self._held = HeldRoots(scope.roots)
@@ -170,8 +172,8 @@ class Brokers:
         self._taken += self._copies.take_new() if self._copies else []
         looks = [self._look_again()]  # shared by all that follows: each look costs a stat of every directory
         self._taken += self._moved.settle(looks[0], goes_on=self.suspect_of_moves)
-        if self._settings is not None:
-            self._taken += self._settings.settle()
+        if self._settings is not None and self._hooks is not None:
+            self._taken += [*self._settings.settle(), *self._hooks.settle()]
             now = protected_now(looks[0]).instructions.keys()
             for owner in (now - self._seen.instructions.keys()) | (now & self._seen.made):
                 self._settings.make_whole(f"{owner}/config")
@@ -225,14 +227,16 @@ class Brokers:
         return remembered(self._roots) if level in ("bwrap", "landlock") else {}
 
     def _with_settings(self, walls: Walls) -> Walls:
-        if self._settings is None:
+        if self._settings is None or self._hooks is None:
             try:
                 self._settings = GitSettings(walls.temporary, self._unseen())
+                self._hooks = HookCopies(walls.temporary)
             except FileExistsError:  # another session shares the directory
                 self._may_link = False
                 return walls
-        self._taken += self._settings.settle()
-        return with_private_settings(walls, self._settings.links)
+        self._taken += [*self._settings.settle(), *self._hooks.settle()]
+        walls = with_private_settings(walls, self._settings.links)
+        return with_private_hooks(walls, self._hooks.over)
 
     def _unseen(self) -> tuple[str, ...]:
         """The directories that commands write and nobody looks through, also by the name that commands know."""
@@ -348,7 +352,7 @@ class Brokers:
         self._held.close()
         if self._settings is not None:
             self._settings.close()
-            self._settings = None
+            self._settings = self._hooks = None
 
     async def remove_temporary(self) -> None:
         """The session's temporary directory, when nothing uses it any more."""

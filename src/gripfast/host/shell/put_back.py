@@ -17,6 +17,7 @@ from gripfast.host.shell.held_roots import Place, keys_at
 from gripfast.host.shell.late import LIST, Protected, leads_home
 from gripfast.host.shell.quarantine import (
     CHANGED,
+    MADE,
     Quarantined,
     restore,
     restore_mode,
@@ -154,11 +155,24 @@ class ProtectedCopies:
     def take_new(self) -> list[Quarantined]:
         """What was made in a protected directory since, such as a hook beside the others."""
         found = _files(self._protected) if self._protected else ()
-        new = [path for path, _ in found if path not in self._files and not path.endswith(".sample")]
-        taken = (
-            take_out(path, "made in a protected directory by a command") for path in new if not was_released(path)
-        )
+        files = (path for path, _ in found if path not in self._files and not path.endswith(".sample"))
+        new = dict.fromkeys(self._new_as_a_whole(path) for path in files)
+        taken = (take_out(path, MADE) for path in new if not was_released(path))
         return [item for item in taken if item is not None]
+
+    def _new_as_a_whole(self, path: str) -> str:
+        """The outermost directory around a new file in which no file was before, or the file itself."""
+        above = os.path.dirname(path)
+        while self._is_within_protected(above) and not any(is_below(file, above) for file in self._files):
+            path, above = above, os.path.dirname(above)
+        return path
+
+    def _is_within_protected(self, directory: str) -> bool:
+        """Whether a directory lies in a protected one, and is not that one itself."""
+        assert self._protected is not None, "there are files"
+        owners = (f"{owner}/{name}" for owner, names in self._protected.instructions.items() for name in names)
+        places = {*self._protected.names, *owners}
+        return directory not in places and is_below(directory, *places)
 
     def _link_above(self, path: str) -> str | None:
         """A link that took the place of a directory above a file, if a command could have put it there."""

@@ -27,6 +27,8 @@ _FACTS, _CONTENT, _TAKEN, _COPY = "facts.json", "content", "taken", "copy"
 _SHOWN_BYTES = 100_000
 _COPIED_BYTES, _ENTRY_BYTES = 64 << 20, 4096
 CHANGED = "a protected file that a command changed"
+REMOVED = "a protected file that a command removed"
+MADE = "made in a protected directory by a command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +72,31 @@ class Quarantined:
         _remove(taken)
 
 
-def take_out(path: str, reason: str) -> Quarantined | None:
+def take_out(path: str, reason: str, lies_at: str = "") -> Quarantined | None:
     """Moves a file, link or directory into quarantine. None: it is gone already. If the quarantine can't be written,
-    or is on another disk and it is large, it stays under a name that nobody runs."""
+    or is on another disk and it is large, it stays under a name that nobody runs. `lies_at`: where it is, if a copy
+    of its directory was mounted over `path`."""
     try:
         item = _new(path, reason)
     except (OSError, RuntimeError):
-        return _set_aside(path, reason)
+        return _set_aside(path, reason, lies_at or path)
     taken = item.content.with_name(_TAKEN)
     try:
-        with through_parent(path) as place:
+        with through_parent(lies_at or path) as place:
             _move(place, str(taken), _COPIED_BYTES)
     except OSError as fault:
         shutil.rmtree(taken.parent, ignore_errors=True)
-        return None if isinstance(fault, FileNotFoundError) else _set_aside(path, reason)
+        return None if isinstance(fault, FileNotFoundError) else _set_aside(path, reason, lies_at or path)
     with suppress(OSError):  # too large, or no room: it is copied when it is released
         item.detach(_COPIED_BYTES)
     return item
 
 
-def _set_aside(path: str, reason: str) -> Quarantined | None:
+def _set_aside(path: str, reason: str, lies_at: str) -> Quarantined | None:
     """Renames something in its own directory, which needs no room on a disk that is full."""
     name = f"{os.path.basename(path)[:200]}.taken-out-{secrets.token_hex(4)}"
     try:
-        with through_parent(path) as place:
+        with through_parent(lies_at) as place:
             os.rename(place, os.path.join(os.path.dirname(place), name))
     except FileNotFoundError:
         return None

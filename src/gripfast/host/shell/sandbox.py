@@ -28,7 +28,7 @@ from gripfast.host.kernel.landlock import NETWORK_FROM, SCOPES_FROM, landlock_ve
 from gripfast.host.program.programs import find_program, interpreter
 from gripfast.host.shell import seatbelt
 from gripfast.host.shell.network import Network
-from gripfast.host.shell.walls import SETTINGS, Mount, Walls
+from gripfast.host.shell.walls import HOOKS, SETTINGS, Mount, Walls
 from gripfast.records import dataclass
 
 SandboxMode: TypeAlias = Literal["auto", "require", "off"]
@@ -37,7 +37,7 @@ Level: TypeAlias = Literal["bwrap", "landlock", "seatbelt", "none"]
 WORDS: dict[Level, str] = {
     "bwrap": (
         "sandbox bwrap: commands write only inside the workspace, a private /tmp and private caches;"
-        " protected names such as .git/hooks are read-only, settings of git that run programs are not kept"
+        " protected names such as .vscode are read-only, hooks and settings of git that run programs are not kept"
     ),
     "landlock": (
         "sandbox landlock: commands write only inside the workspace, $TMPDIR and private caches;"
@@ -207,6 +207,7 @@ def bwrap_arguments(sandbox: Sandbox, walls: Walls, sources: Mapping[str, int], 
         *(["--ro-bind-try", path, path] for path in _KERNEL_SWITCHES),
         ["--bind", walls.temporary, "/tmp"],
         ["--bind", f"{walls.temporary}/{SETTINGS}", f"/tmp/{SETTINGS}"] if walls.settings else [],
+        ["--perms", "0111", "--tmpfs", f"/tmp/{HOOKS}"] if any(mount.copy for mount in walls.mounts) else [],
         *(["--ro-bind", path, path] for path in _needed(program)),
         *(["--bind", ours, place] for ours, place in walls.caches.over),
         *(["--ro-bind-try", path, path] for path in walls.caches.shown),
@@ -245,7 +246,7 @@ def _needed(program: Sequence[str]) -> list[str]:
 
 
 def _mounted(mount: Mount, sources: Mapping[str, int]) -> list[str]:
-    """A place mounted on itself: writable or not, it can't be moved out of the way."""
+    """A place, or a copy of it, mounted on it: writable or not, it can't be moved out of the way."""
     if mount.kind == "hide":
         return _hidden(mount)
     word = "--bind" if mount.kind == "write" else "--ro-bind"

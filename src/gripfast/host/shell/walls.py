@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -22,15 +22,27 @@ _STRICTNESS: tuple[MountKind, ...] = ("write", "read", "hide")
 Identity: TypeAlias = tuple[int, int, int, int]
 SETTINGS = ".git-settings"
 """The directory in the session's /tmp with the copies of git configurations that commands work on."""
+HOOKS = ".git-hooks"
+"""The same for directories of hooks; nothing in it is shown to commands but what is mounted elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOver:
+    """A directory of ours, with this device and inode, that is mounted over one of the user's."""
+
+    folder: str
+    identity: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A real path and what commands may do there. `identity` is what must be there: device, inode, mode, ctime."""
+    """A real path and what commands may do there. `identity` is what must be there: device, inode, mode, ctime.
+    `copy` is what is mounted there, if it isn't the place itself."""
 
     path: str
     kind: MountKind
     identity: Identity
+    copy: CopyOver | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +114,43 @@ def with_private_settings(walls: Walls, links: Callable[[Sequence[str]], tuple[C
     return replace(walls, mounts=mounts, settings=True, configs=configs)
 
 
+def with_private_hooks(walls: Walls, over: Callable[[Sequence[str]], Mapping[str, CopyOver]]) -> Walls:
+    """The same walls with copies over the directories of hooks that commands could only read."""
+    kinds = {mount.path: mount.kind for mount in walls.mounts}
+    hidden = [path for path, kind in kinds.items() if kind == "hide"]
+    found = (mount.path for mount in walls.mounts if mount.kind == "read" and _has_hooks(mount))
+    private = [path for path in found if kinds.get(os.path.dirname(path)) == "write"]
+    copies = over([path for path in private if not any(is_below(place, path) for place in hidden)])
+    mounts = (one for mount in walls.mounts for one in _with_copy(mount, copies))
+    return replace(walls, mounts=tuple(mounts))
+
+
+def _with_copy(mount: Mount, copies: Mapping[str, CopyOver]) -> Iterator[Mount]:
+    """Of `.husky` only what husky makes is a copy: git tracks the rest, and must not take a copy for it."""
+    if mount.path in copies:
+        yield replace(mount, kind="write", copy=copies[mount.path])
+        if mount.path.endswith(_HUSKY):
+            tracked = (name for name in sorted(os.listdir(mount.path)) if name != "_")
+            yield from filter(None, (_mount(f"{mount.path}/{name}", "read") for name in tracked))
+    elif not is_below(mount.path, *copies):
+        yield mount
+
+
+_HUSKY = "/.husky"
+
+
+def _has_hooks(mount: Mount) -> bool:
+    of_git = mount.path.endswith("/hooks") and _is_repository(os.path.dirname(mount.path))
+    return stat.S_ISDIR(mount.identity[2]) and (of_git or mount.path.endswith(_HUSKY))
+
+
 def _is_config(mount: Mount) -> bool:
-    owner = os.path.dirname(mount.path)
     is_file = stat.S_ISREG(mount.identity[2]) and mount.path.endswith("/config")
-    return is_file and os.path.lexists(f"{owner}/HEAD") and os.path.isdir(f"{owner}/objects")
+    return is_file and _is_repository(os.path.dirname(mount.path))
+
+
+def _is_repository(owner: str) -> bool:
+    return os.path.lexists(f"{owner}/HEAD") and os.path.isdir(f"{owner}/objects")
 
 
 def _stricter(one: MountKind, other: MountKind) -> MountKind:

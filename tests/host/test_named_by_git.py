@@ -10,6 +10,7 @@ from tests.host.sandboxed import LEVELS, QUIET_GIT, WHO, Session, repository_at
 
 from gripfast.errors import SandboxViolation
 from gripfast.host.files.fs import ScopedFs
+from gripfast.host.files.named_by_git import NamedByGit
 from gripfast.host.files.paths import WorkPath
 from gripfast.host.files.scope import Scope
 
@@ -68,6 +69,18 @@ CASES = {
         "mkdir tools; echo cat > tools/clean; git config filter.x.clean 'sh ./tools/clean %f'; "
         "echo '*.t filter=x' > .gitattributes; echo 1 > z.t",
         "echo 'EVIL; cat' > tools/clean; echo 2 > z.t",
+    ),
+    "a script below $PWD": (
+        "mkdir tools; echo false > tools/fs; git config core.fsmonitor 'env A=1 sh \"$PWD/tools/fs\"'",
+        "echo 'EVIL; false' > tools/fs",
+    ),
+    "a script in a directory that the command enters": (
+        "mkdir tools; echo false > tools/fs; chmod +x tools/fs; git config core.fsmonitor 'cd tools && ./fs'",
+        "printf '#!/bin/sh\\nEVIL\\n' > tools/fs",
+    ),
+    "a module of Python": (
+        "mkdir tools; echo 1 > tools/fs.py; git config core.fsmonitor 'python3 -m tools.fs'",
+        "echo 'import os; os.system(\"EVIL\")' > tools/fs.py",
     ),
 }
 
@@ -148,3 +161,12 @@ def test_a_repository_that_the_root_lies_in_counts(root: Path) -> None:
     bash(root, "mkdir -p app/hooks; git config core.hooksPath app/hooks")
     fs = ScopedFs(Scope.workspace(root / "app"))
     assert fs.judged(WorkPath.parse("hooks/pre-commit"), written=True, may_ask=True).lifted
+
+
+def test_a_template_for_repositories_and_programs_below_the_home_directory_count(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(root.parent))
+    bash(root, "git config init.templateDir '~/in/tmpl'; git config core.pager '${HOME}/in/tools/page'")
+    named = NamedByGit([str(root)]).of([f"{root}/.git"])
+    assert named >= {f"{root}/tmpl", f"{root}/tools/page"}

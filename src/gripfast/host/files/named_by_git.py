@@ -33,6 +33,9 @@ _COMMANDS = (
     r"|trailer\.\*\.(?:command|cmd)|sendemail(?:\.\*)?\.(?:smtpserver|sendmailcmd|tocmd|cccmd|headercmd))\Z"
 )
 _BETWEEN_WORDS = r"""[\s'"`;|&()<>=!]+"""
+_HERE, _HOME = r"\$(?:PWD\b|\{PWD\})", r"\$(?:HOME\b|\{HOME\})"
+_GOES_TO = r"""\bcd\s+(?:--\s+)?["']?([^\s"';|&]+)"""
+_MODULE = r"\s-m\s*([\w.]+)"
 _LARGEST, _DEEPEST, _MOST = 1 << 20, 10, 500
 
 _Stamp = tuple[int, int, int, int]
@@ -80,8 +83,9 @@ class NamedByGit:
             elif shape == "core.hookspath":
                 yield from (f"{_path(value, top)}/{name}" for name in _HOOKS)
             elif re.match(_COMMANDS, shape):
-                words = (word for word in re.split(_BETWEEN_WORDS, value) if "/" in word)
-                yield from (place for word in words if not os.path.isdir(place := _path(word, top)))
+                yield from (place for place in _in_command(value, top) if not os.path.isdir(place))
+            elif shape == "init.templatedir":
+                yield _path(value, top)
 
     def _settings(self, file: str) -> tuple[tuple[str, str], ...]:
         try:
@@ -98,7 +102,19 @@ class NamedByGit:
 
 
 def _matters(shape: str) -> bool:
-    return shape == "core.hookspath" or bool(re.match(_INCLUDES, shape) or re.match(_COMMANDS, shape))
+    return shape in ("core.hookspath", "init.templatedir") or bool(
+        re.match(_INCLUDES, shape) or re.match(_COMMANDS, shape)
+    )
+
+
+def _in_command(value: str, top: str) -> Iterator[str]:
+    """The files that a command line may mean, in the directory where git runs it and in those that it enters."""
+    line = re.sub(_HOME, "~", re.sub(_HERE, ".", value))
+    words = [word for word in re.split(_BETWEEN_WORDS, line) if "/" in word]
+    modules = [module.replace(".", "/") for module in re.findall(_MODULE, line)]
+    words += [f"{module}{end}" for module in modules for end in (".py", "/__main__.py", "/__init__.py")]
+    for base in (top, *(_path(place, top) for place in re.findall(_GOES_TO, line))):
+        yield from (_path(word, base) for word in words)
 
 
 def _homes(directory: str) -> tuple[str, ...]:

@@ -39,6 +39,13 @@ _COMMANDS = (
     "echo {2} >> {0}",
     "cp -r {0} {1}",
     "rm -rf d; echo {2} > d",
+    "mv d z; ln -sfn z d; echo {2} > d/e/a",
+    "rm -rf d; mkdir -p z/e; ln -s z d; echo {2} > z/e/a; echo {2} > z/b",
+    "mv {0} t; mv {1} {0}; mv t {1}",
+    "ln -f {0} {1}; echo {2} >> {1}",
+    "rm -rf {0} {1}; ln -s {0} {1}; ln -s {1} {0}",
+    "chmod 0 {0}; chmod 111 d",
+    "sed -i 's/$/\\r/' {0}; mv {0} $'o\\nd\\xff'",
 )
 _EVENTS = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.chmod"})
 
@@ -136,8 +143,8 @@ def _second_writer(root: Path, dice: random.Random, foreign: dict[str, bytes]) -
     name, data = dice.choice((*_NAMES, "theirs", "d/theirs")), f"theirs {dice.random()}\n".encode()
     path = root / name
     try:
-        if path.is_symlink():
-            return
+        if os.path.realpath(path) != str(path) or (path.exists() and path.stat().st_nlink > 1):
+            return  # by a link it would write another path, too
         path.write_bytes(data)
         foreign[name] = data
     except OSError:

@@ -283,7 +283,7 @@ def test_a_hint_names_no_argument_that_the_definition_leaves_out(tmp_path: Path)
             await session.call("Bash", {"command": f"sleep 987.{fresh_mark()}", "run_in_background": True})
             assert (await session.call("BashOutput", {"bash_id": "bash_1"})).text == "[bash_1 is running]"
             refused = await session.call("Bash", {"command": "ls", "dry_run": True, "run_in_background": True})
-            assert refused.text.endswith("a dry run does not take run_in_background")
+            assert refused.text.endswith("a dry run does not take run_in_background; leave out one or the other")
 
     run(main)
 

@@ -342,7 +342,7 @@ async def test_the_line_names_the_rule_or_the_person(root: Path, state: Path) ->
         await session.call("Write", {"file_path": "new", "content": ""})
         await session.call("Bash", {"command": "true"})
         decisions = [call.decision for call in session.record.calls()]
-    assert decisions[0].startswith("allowed: ") and "allow Read" in decisions[0]
+    assert decisions[0].startswith("allowed: ") and "allowed by the rule Read" in decisions[0]
     assert decisions[1].startswith("allowed: the user said yes; ")
     assert decisions[2].startswith("denied: ")
 

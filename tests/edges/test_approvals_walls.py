@@ -91,7 +91,7 @@ def test_a_command_in_the_sandbox_cant_answer_nor_open_the_console(who: str, lev
     assert found["key"] not in printed and "key=" not in printed
     assert "there is no question" in printed  # `gripfast approve` ran, and saw none
     for way in ("openly", "under_way", "unseen"):
-        assert f"{way} 403 commands of agents may not use this console;" in printed
+        assert f"{way} 403 an agent's commands may not use this console;" in printed
     assert "gone 20 times\n" in printed
     assert found["opened"] == "opening the console\n"  # the person's link is not used up
 

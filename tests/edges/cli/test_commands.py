@@ -220,7 +220,7 @@ def test_the_fixed_sets_open_a_session_with_exactly_their_tools(project: Path) -
 
 # What a model pays, in tokens, to be told of the tools. Raise one only for words worth it.
 MOST_TOKENS = {
-    "full": 3160,
+    "full": 3200,
     "agent": 2040,
     "read-only": 1635,
     "codex": 1590,

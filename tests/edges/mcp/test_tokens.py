@@ -92,7 +92,7 @@ def begin(server: Server, who: str) -> str:
 def test_a_changed_file_is_read_again_and_on_hangup_at_once(server: Server, tokens: Path) -> None:
     assert (status(server, ANN), status(server, CARL)) == (200, 401)
     write(tokens, f"ann {A}\nbob {B}\ncarl {C}\n")
-    assert "ended of nobody" in server.log("3 people")
+    assert "ended the sessions of nobody" in server.log("3 people")
     assert (status(server, ANN), status(server, CARL)) == (200, 200)
     write(tokens, f"ann {A}\n")
     assert "bob, carl" in hang_up(server, "1 people")
@@ -119,7 +119,7 @@ def test_a_file_that_is_gone_keeps_the_last_good_one(server: Server, tokens: Pat
 def test_a_session_ends_with_its_token_and_the_others_go_on(server: Server, tokens: Path) -> None:
     ann, bob = begin(server, ANN), begin(server, BOB)
     write(tokens, f"ann {C}\nbob {B}\n")
-    assert hang_up(server).rstrip().endswith("ended of ann")
+    assert hang_up(server).rstrip().endswith("ended the sessions of ann")
     listing = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
     assert server.request(body=listing, Authorization=ANN, Mcp_Session_Id=ann)[0] == 401
     assert server.request(body=listing, Authorization=CARL, Mcp_Session_Id=ann)[0] == 404

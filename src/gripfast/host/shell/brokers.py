@@ -207,7 +207,13 @@ class Brokers:
             self._seen = protected_now(closed, self._loose(level), self._unseen())
         assert self._seen is not None, "just looked"
         made = self._seen.loose
-        self._moved.take(closed, made, suspect=suspect_of_moves, opens=opens if level == "bwrap" else "all")
+        self._moved.take(
+            closed,
+            made,
+            suspect=suspect_of_moves,
+            opens=opens if level == "bwrap" else "all",
+            may_be_new=not suspect,
+        )
         if self._copies is not None:
             guarded = loose_part(self._seen) if level == "bwrap" else without_names(self._seen, self._moved.judged)
             self._copies.take(guarded, suspect=suspect)

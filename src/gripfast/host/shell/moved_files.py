@@ -133,14 +133,21 @@ class MovedFiles:
         )
 
     def take(
-        self, closed: Sequence[ClosedName], made: Collection[str], *, suspect: bool, opens: Opens = "all"
+        self,
+        closed: Sequence[ClosedName],
+        made: Collection[str],
+        *,
+        suspect: bool,
+        opens: Opens = "all",
+        may_be_new: bool = True,
     ) -> None:
         """Before a command. `made` are repositories of commands, where nothing is judged. `suspect`: another may
         still change the files, so what is copied stays the copy. `opens` are the files that it may change: mounts
-        close the others that are there, and only new ones are judged."""
+        close the others that are there, and only new ones are judged. Without `may_be_new` a command may have made
+        what the last look did not find: the next one judges it."""
         self._repositories = frozenset(os.path.dirname(name.path) for name in closed if name.kind == "git")
         self._trees = dict(_trees(closed, made))
-        judged = [name for name in closed if self.is_judged(name)]
+        judged = [name for name in closed if self.is_judged(name) and (may_be_new or name.path in self._names)]
         self._names = frozenset(name.path for name in judged)
         self._run_here = frozenset(name.path for name in judged if not name.is_ci)
         self._look_at_refs(suspect)
@@ -251,6 +258,7 @@ class MovedFiles:
         for name in new:
             if not any(is_below(path, name) for path in kept) and not (goes_on and self._is_at_work(name)):
                 taken.append(take_out(name, self._reason(name, _now(name).copy, _MADE)))
+                self._names -= {name}  # one that is made again is new again
         # First removes what is in the way, then restores what was there.
         for path, copy in sorted(changed.items(), key=lambda one: one[1] is not None):
             if path in kept:
@@ -308,7 +316,7 @@ class MovedFiles:
         by_tree: dict[str, list[str]] = {}
         for path in paths:
             now = _now(path)
-            if now.copy is not None and (was_released(path) or self._was_there(path, now.copy)):
+            if now.copy is not None and (self._was_released(path) or self._was_there(path, now.copy)):
                 kept[path] = now.copy
             elif not now.is_odd and (tree := self._tree(path)) is not None:
                 by_tree.setdefault(tree.path, []).append(path)
@@ -318,6 +326,11 @@ class MovedFiles:
                 with suppress(Unsure):
                     kept |= self._moved_in(tree, some)
         return kept
+
+    def _was_released(self, path: str) -> bool:
+        """Whether a person released this file, or the directory that it was found in now."""
+        within = (name for name in self._names if is_below(path, name)) if path not in self.copies else ()
+        return was_released(path) or any(map(was_released, within))
 
     def _was_there(self, path: str, now: _FileCopy) -> bool:
         """Whether a file has had this content before, and its permissions are as they were."""

@@ -43,7 +43,7 @@ class Misleading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _DirectoryEntries:
     stamp: tuple[int, ...]
     settled: bool
     found: tuple[Misleading, ...]
@@ -52,7 +52,7 @@ class _Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedIndex:
     stamp: tuple[int, ...]
     settled: bool
     digest: int
@@ -64,8 +64,8 @@ class GitData:
     again only then. Single objects are not looked at: git never writes to one that is there."""
 
     def __init__(self) -> None:
-        self._listings: dict[tuple[str, _Role], _Listing] = {}
-        self._judged: dict[str, _Judged] = {}
+        self._listings: dict[tuple[str, _Role], _DirectoryEntries] = {}
+        self._judged: dict[str, _JudgedIndex] = {}
 
     def look(self, owners: Iterable[str], *, unseal: bool) -> Iterator[Misleading]:
         """What misleads git in these repositories, their submodules and what they keep for worktrees."""
@@ -79,7 +79,7 @@ class GitData:
                     for index in listing.indexes:
                         yield from self._judge(index, owner)
 
-    def _listing(self, path: str, role: _Role, *, unseal: bool) -> _Listing | None:
+    def _listing(self, path: str, role: _Role, *, unseal: bool) -> _DirectoryEntries | None:
         stamp = _stamp(path)
         known = self._listings.get((path, role))
         if known is not None and known.settled and known.stamp == stamp:
@@ -99,7 +99,7 @@ class GitData:
             yield Misleading(index, known.reason)
 
 
-def _listed(path: str, role: _Role, stamp: tuple[int, ...], *, unseal: bool) -> _Listing:
+def _listed(path: str, role: _Role, stamp: tuple[int, ...], *, unseal: bool) -> _DirectoryEntries:
     settled = _is_settled(stamp)
     entries = entries_of(path, unseal=unseal) or []
     if role == "modules" and any(entry.name == "HEAD" for entry in entries):
@@ -120,7 +120,7 @@ def _listed(path: str, role: _Role, stamp: tuple[int, ...], *, unseal: bool) -> 
             found.append(Misleading(entry.path, "a pipe, socket or device, which git would wait for"))
         elif has_index and (entry.name == "index" or entry.name.startswith("sharedindex.")):
             indexes.append(entry.path)
-    return _Listing(stamp, settled, tuple(found), tuple(below), tuple(indexes))
+    return _DirectoryEntries(stamp, settled, tuple(found), tuple(below), tuple(indexes))
 
 
 def _inside(role: _Role, name: str) -> _Role | None:
@@ -149,18 +149,18 @@ def _link(entry: os.DirEntry[str], *, is_head: bool) -> Iterator[Misleading]:
     yield Misleading(entry.path, f"a link to {escaped(target)}, through which git would write", is_link=True)
 
 
-def _judged(index: str, owner: str, stamp: tuple[int, ...], known: _Judged | None) -> _Judged:
+def _judged(index: str, owner: str, stamp: tuple[int, ...], known: _JudgedIndex | None) -> _JudgedIndex:
     settled = _is_settled(stamp)
     try:
         data = read_regular(index, _LARGEST_INDEX + 1)
     except (FileNotFoundError, NotADirectoryError):
-        return _Judged((), False, 0, "")
+        return _JudgedIndex((), False, 0, "")
     except PermissionError:
-        return _Judged(stamp, False, 0, f"an index that can't be read; {REMEDY}")
+        return _JudgedIndex(stamp, False, 0, f"an index that can't be read; {REMEDY}")
     digest = hash(data)
     if known is not None and known.stamp and known.digest == digest:
-        return _Judged(stamp, settled, digest, known.reason)
-    return _Judged(stamp, settled, digest, _fault(data, owner))
+        return _JudgedIndex(stamp, settled, digest, known.reason)
+    return _JudgedIndex(stamp, settled, digest, _fault(data, owner))
 
 
 def _fault(data: bytes, owner: str) -> str:

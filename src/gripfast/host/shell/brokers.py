@@ -21,7 +21,7 @@ from gripfast.host.shell.broker_connection import BrokerConnection, MisplacedErr
 from gripfast.host.shell.caches import caches_folder, trim_caches
 from gripfast.host.shell.environment import command_environment, command_path, users_tmpdir
 from gripfast.host.shell.git_settings import GitSettings
-from gripfast.host.shell.held_roots import HeldRoots, MovedRoot
+from gripfast.host.shell.held_roots import MovedRoot, RootDescriptors
 from gripfast.host.shell.hook_copies import HookCopies
 from gripfast.host.shell.late import Protected, loose_part, protected_now, undo_late_names, without_names
 from gripfast.host.shell.made import Made, remember, remembered
@@ -79,7 +79,7 @@ class Brokers:
         self._hooks: HookCopies | None = None
         self._may_link = sandbox.level == "bwrap"
         self._mark = mark
-        self._held = HeldRoots(scope.roots)
+        self._held = RootDescriptors(scope.roots)
         self._journal = LastLookFile(scope, mark)
         self._in_use: dict[Opens, BrokerConnection] = {}
         """The brokers by what they leave open to git: one and the same if there are no such files."""

@@ -27,7 +27,7 @@ class MovedRoot:
     now: str
 
 
-class HeldRoots:
+class RootDescriptors:
     """Descriptors of roots. `descriptors` are inherited ones, in the order of the roots."""
 
     def __init__(self, roots: Sequence[Directory], descriptors: Sequence[int] = ()) -> None:

@@ -24,7 +24,7 @@ _COPIED = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _HookFile:
     """A name in a hook directory: the kind of file, whether it can be run, its content or where it leads."""
 
     kind: int
@@ -39,7 +39,7 @@ class _Copy:
 
     over: CopyOver
     real: tuple[int, int] | None
-    entries: Mapping[str, _Entry]
+    entries: Mapping[str, _HookFile]
     stamps: tuple[object, ...] = ()
 
 
@@ -102,7 +102,7 @@ def _taken(changes: Sequence[tuple[str, str, str]]) -> Iterator[Quarantined]:
             yield item
 
 
-def _changes(before: Mapping[str, _Entry], now: Mapping[str, _Entry]) -> Iterator[tuple[str, str]]:
+def _changes(before: Mapping[str, _HookFile], now: Mapping[str, _HookFile]) -> Iterator[tuple[str, str]]:
     """The outermost names that differ, and how. Git itself puts samples beside hooks."""
     told: set[str] = set()
     for name in sorted({*before, *now}):
@@ -113,7 +113,7 @@ def _changes(before: Mapping[str, _Entry], now: Mapping[str, _Entry]) -> Iterato
             yield name, REMOVED if name not in now else CHANGED if name in before else MADE
 
 
-def _make_same(folder: str, now: Mapping[str, _Entry], wanted: Mapping[str, _Entry]) -> None:
+def _make_same(folder: str, now: Mapping[str, _HookFile], wanted: Mapping[str, _HookFile]) -> None:
     """Only what differs is touched. A link that a running command swaps in is not followed."""
     for name in sorted(now, reverse=True):
         if now[name] != wanted.get(name):
@@ -125,7 +125,7 @@ def _make_same(folder: str, now: Mapping[str, _Entry], wanted: Mapping[str, _Ent
                 _make(place, wanted[name])
 
 
-def _make(place: str, entry: _Entry) -> None:
+def _make(place: str, entry: _HookFile) -> None:
     if entry.kind == stat.S_IFDIR:
         os.mkdir(place, 0o755)
     elif entry.kind == stat.S_IFLNK:
@@ -137,10 +137,10 @@ def _make(place: str, entry: _Entry) -> None:
             os.fchmod(fd, 0o755 if entry.runs else 0o644)
 
 
-def _entries(folder: str, *, ours: bool = False) -> dict[str, _Entry] | None:
+def _entries(folder: str, *, ours: bool = False) -> dict[str, _HookFile] | None:
     """All that is in a directory, by its path in it; None if that is too much for a directory of hooks. `ours`: what
     a command closed is opened again."""
-    found: dict[str, _Entry] = {}
+    found: dict[str, _HookFile] = {}
     room = _MOST_BYTES
     for name, state in _names(folder, unseal=ours):
         found[name] = _entry(f"{folder}/{name}", state, room + 1)
@@ -150,14 +150,14 @@ def _entries(folder: str, *, ours: bool = False) -> dict[str, _Entry] | None:
     return found
 
 
-def _entry(path: str, state: os.stat_result, most: int) -> _Entry:
+def _entry(path: str, state: os.stat_result, most: int) -> _HookFile:
     kind = stat.S_IFMT(state.st_mode)
     if kind == stat.S_IFREG:
-        return _Entry(kind, bool(state.st_mode & stat.S_IXUSR), beginning_of(path, most) or b"")
+        return _HookFile(kind, bool(state.st_mode & stat.S_IXUSR), beginning_of(path, most) or b"")
     if kind == stat.S_IFLNK:
         with suppress(OSError):
-            return _Entry(kind, content=os.fsencode(os.readlink(path)))
-    return _Entry(kind)
+            return _HookFile(kind, content=os.fsencode(os.readlink(path)))
+    return _HookFile(kind)
 
 
 def _stamps(folder: str) -> tuple[object, ...] | None:

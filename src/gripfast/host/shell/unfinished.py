@@ -21,7 +21,7 @@ from gripfast.host.files.closed_places import ClosedPlaces
 from gripfast.host.files.scope import Directory, Scope, distinct
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.shell.broker_connection import LastLook
-from gripfast.host.shell.held_roots import HeldRoots, MovedRoot, Place, places_after
+from gripfast.host.shell.held_roots import MovedRoot, Place, RootDescriptors, places_after
 from gripfast.host.shell.late import Protected, undo_late_names
 from gripfast.host.shell.made import remember
 from gripfast.host.shell.moved_files import MovedFiles
@@ -163,7 +163,7 @@ def main(file: str, *roots: str) -> None:
     that ends normally removes it."""
     with contextlib.suppress(FileNotFoundError, SandboxViolation), open(file, "rb") as opened:
         state = read(opened)
-        state.look(HeldRoots(state.roots, [*map(int, roots)]).moved())
+        state.look(RootDescriptors(state.roots, [*map(int, roots)]).moved())
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 from gripfast.host.files.gitdirs import INSTRUCTIONS
 from gripfast.host.files.sealed import entries_of
 from gripfast.host.kernel.regular import read_regular
-from gripfast.host.program.git_index import MalformedIndex, forbidden_path
-from gripfast.host.program.git_view import is_sha256
+from gripfast.host.program.git_index import MalformedIndex, forbidden_path, is_sha256
 from gripfast.records import dataclass
 from gripfast.text.escape import escaped
 

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Sequence
 
+from gripfast.host.kernel.regular import read_regular
 from gripfast.text.fold import folded
 
 _HEAD = struct.Struct(">4sII")
@@ -20,7 +21,17 @@ _EXTENDED, _LENGTH, _DIRECTORY = 0x4000, 0xFFF, 0o040000
 # Windows or macOS takes for it.
 _NO_NAME = re.compile(rb"[\0/]\.{0,2}(?=[/\0])")
 _DOT_GIT = re.compile(rb"[\0/\\](?:\.git|git~1)[ .]*(?=[/\\:\0])", re.IGNORECASE)
+_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
+_LARGEST_CONFIG = 64 * 1024
 _INVISIBLE = (b"\xe2\x80", b"\xe2\x81", b"\xef\xbb\xbf")
+
+
+def is_sha256(common: str) -> bool:
+    """Whether the objects of a repository are named by SHA-256."""
+    try:
+        return _SHA256.search(read_regular(f"{common}/config", _LARGEST_CONFIG)) is not None
+    except OSError:
+        return False
 
 
 class MalformedIndex(ValueError):

@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Timer
 
 from gripfast.host.kernel.regular import READ_FLAGS, read_regular
+from gripfast.host.program.git_index import is_sha256
 from gripfast.host.program.places import private_directory, state_directory
 from gripfast.host.program.programs import find_program
 from gripfast.host.program.repository import common_of, repository_of
@@ -33,7 +34,6 @@ _MOST_PACKS, _MOST_ALTERNATES, _MOST_REFS, _MOST_COMMITS = 2000, 5, 5000, 500
 _COARSE = 5  # CLOCK_REALTIME_COARSE: what the kernel stamps files with
 _SKEW = 1_000_000_000
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +248,6 @@ def _empty_repository(is_sha256: bool) -> Path:
             if not (place / "HEAD").exists():  # if it does, another session was faster
                 raise
     return place
-
-
-def is_sha256(common: str) -> bool:
-    """Whether the objects of a repository are named by SHA-256."""
-    return _SHA256.search(os.fsencode(_text(f"{common}/config"))) is not None
 
 
 def _skew(directory: str) -> int:

@@ -186,15 +186,20 @@ class _Client:
             except (OSError, HTTPException, ValueError):
                 self._found.count("in flight")
                 return None
-            if answer.status == 200:
+            if answer.status == 200 and (not _says_try_again(answer) or time.monotonic() > until):
                 return answer
             if answer.status in (502, 504) or (answer.status == 503 and not answer.text):
                 self._found.count("in flight")
                 return None
-            if answer.status != 503 or time.monotonic() > until:
+            if answer.status not in (200, 503) or time.monotonic() > until:
                 self._found.lost.append(f"{what}: {answer.status} {answer.text[:200]}")
                 return None
             time.sleep(0.2)
+
+
+def _says_try_again(answer: Answer) -> bool:
+    """Whether nothing was run because the store could not be asked; a client sends such a call again."""
+    return "can't know what this session did on others; nothing was run; try again" in answer.text
 
 
 def _is_doubtful(answer: Answer) -> bool:

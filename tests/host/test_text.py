@@ -43,7 +43,7 @@ def test_without_a_name_it_is_shown_but_never_edited() -> None:
     assert shown_form(data, None) == TextForm("utf-8", exact=False)
     with pytest.raises(EncodingProblem, match="offset 3") as caught:
         text_of(data, None, "f")
-    assert "`encoding`" in caught.value.message
+    assert "names its encoding in gripfast.toml" in caught.value.message
 
 
 def test_bytes_the_named_encoding_would_not_give_back_are_not_edited() -> None:
